@@ -25,10 +25,7 @@ def json_text(value: Any, **layout: Any) -> str:
 
     layout: arguments of `json.dumps`.
     """
-    try:
-        return json.dumps(value, allow_nan=False, **layout)
-    except ValueError:
-        return json.dumps(_without_infinities(value), allow_nan=False, **layout)
+    return json.dumps(_without_infinities(value), allow_nan=False, **layout)
 
 
 def _without_infinities(value: Any) -> Any:

@@ -34,23 +34,18 @@ class SynmtError(Exception):
             f"{self.where}: {self.what}" if self.where else self.what, self.allowed, self.do
         )
         # a command at the end is easier to copy without a full stop
-        return text if text.endswith((".", "?", "!", "`")) else text + "."
+        return text[:-1] if text.endswith("`.") else text
 
     def with_(self, **parts: str) -> Self:
         """Copy the error with some of its parts replaced:
         `raise error.with_(do="…") from error`."""
         return type(self)(**(vars(self) | parts))
 
-    def with_advice(self, more: str) -> Self:
-        """Copy the error with one more sentence of what to do; an empty one changes nothing."""
-        return self.with_(do=_sentences(self.do, more))
-
 
 def _sentences(*parts: str) -> str:
-    """Join parts that are not empty; each but the last ends as a sentence."""
-    *before, last = [part for part in parts if part] or [""]
+    """Join parts that are not empty as sentences."""
     return " ".join(
-        [*(part if part.endswith((".", "?", "!")) else part + "." for part in before), last]
+        part if part.endswith((".", "?", "!")) else f"{part}." for part in parts if part
     )
 
 
@@ -79,27 +74,25 @@ _NO_MEMORY = re.compile(
 Linux, threads."""
 
 
+_MOST_CAUSES = 10
+
+
 class OutOfMemory(SynmtError):
     """Memory ran out."""
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Check whether memory ran out: in this error, or in one that led to it."""
-    seen: set[int] = set()
-    # an error raised from itself is its own cause
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if (
-            isinstance(error, MemoryError | OutOfMemory)
-            or getattr(error, "errno", None) == errno.ENOMEM
-        ):
+    for _ in range(_MOST_CAUSES):
+        if isinstance(error, MemoryError | OutOfMemory):
+            return True
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
             return True
         # an OSError has its number, and a message of synmt's may quote a text
-        if not isinstance(error, SynmtError | OSError) and _NO_MEMORY.search(
-            f"{type(error).__name__}: {error}"
-        ):
+        quotes = isinstance(error, SynmtError | OSError)
+        if not quotes and _NO_MEMORY.search(f"{type(error).__name__}: {error}"):
             return True
-        error = error.__cause__ or error.__context__
+        error = error and (error.__cause__ or error.__context__)
     return False
 
 
@@ -137,15 +130,11 @@ def broken_run(path: Path, what: str) -> SynmtError:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Prefix every error raised in the block with the user's file; the code inside knows only its
+    """Prefix an error raised in the block with the user's file; the code inside knows only its
     keys."""
     try:
         yield
     except SynmtError as error:
-        if "\n" in error.what:
-            raise error.with_(
-                what="\n".join(f"{file}: {line}" for line in error.what.splitlines())
-            ) from error
         raise error.with_(where=f"{file}: {error.where}" if error.where else str(file)) from error
 
 
@@ -156,7 +145,7 @@ def adding_advice(more: str) -> Iterator[None]:
     try:
         yield
     except SynmtError as error:
-        raise error.with_advice(more) from error
+        raise error.with_(do=_sentences(error.do, more)) from error
 
 
 def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "") -> UsageError:
@@ -206,79 +195,17 @@ def one_file_for_both_sides(path: Path, *, where: str = "") -> UsageError:
     )
 
 
-def not_utf8(line: bytes, number: int, error: UnicodeDecodeError, *, where: str) -> SynmtError:
-    """Make the error for a line of a text, counted from 1, that is not UTF-8."""
-    return SynmtError(
-        f"line {number} is not UTF-8 (byte {error.start + 1} of the line is "
-        f"0x{line[error.start]:02x})",
-        where=where,
-        do="Convert the file, for example with `iconv -f latin1 -t utf-8`",
-    )
-
-
-def but_is(value: Any) -> str:
-    """End a sentence about a value of a recipe with what it is: `, not 'abc'`, `, not true`,
-    `, but is empty`."""
-    if value is None:
-        return ", but is empty"
-    return f", not {str(value).lower() if isinstance(value, bool) else repr(value)}"
-
-
-_PLAIN = {
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "finite_number": "must be a finite number",
-    "bool_type": "must be true or false",
-    "int_parsing_size": "must be a smaller number",
-    "string_type": "must be text",
-    "string_too_short": "must be text that is not empty",
-    "path_type": "must be text",
-    "tuple_type": "must be a list such as [a, b]",
-    "list_type": "must be a list such as [a, b]",
-    "dict_type": "must be a section with keys",
-    "model_type": "must be a section with keys",
-    "model_attributes_type": "must be a section with keys",
-    "greater_than": "must be more than {gt}",
-    "greater_than_equal": "must be {ge} or more",
-    "less_than": "must be less than {lt}",
-    "less_than_equal": "must be {le} or less",
-    "literal_error": "must be {expected}",
-    "missing": "is missing",
-    "unexpected_keyword_argument": "is unknown",
-}
-"""What is wrong with a value or key, for pydantic's types of errors."""
-
-
 def plain_message(problem: Mapping[str, Any]) -> str:
     """Describe what is wrong with a value: `problem` is an item of `ValidationError.errors()`."""
-    if words := _PLAIN.get(problem["type"]):
-        limits = {
-            name: f"{one:g}" if isinstance(one, float) else one
-            for name, one in problem.get("ctx", {}).items()
-        }
-        return words.format(**limits)
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "must")
     return message[0].lower() + message[1:]
 
 
-def given_value(problem: Mapping[str, Any]) -> str:
-    """End the message of a problem with the value that was given; messages of synmt's own name it
-    themselves."""
-    return "" if problem["type"] == "value_error" else but_is(problem["input"])
-
-
-_SHOWN = {
-    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-    for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    if chr(code) not in "\n\t"
-}
-"""Characters that would control the terminal or turn text around, as they are shown instead."""
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
+"""Characters that would control the terminal or turn text around."""
 
 
 def visible(text: str) -> str:
     """Show control characters, which names and texts may have, as `\\x1b` in place of sending them
     to a terminal."""
-    return text.translate(_SHOWN)
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -4,7 +4,7 @@ field's own."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_type_hints
 
@@ -34,15 +34,8 @@ class Range:
         return math.isfinite(value) and not too_low and value <= self.maximum
 
     def __str__(self) -> str:
-        if self.is_open:
-            return f"above {self.minimum}" + f" and up to {self.maximum}" * math.isfinite(
-                self.maximum
-            )
-        return (
-            f"{self.minimum} to {self.maximum:,}"
-            if math.isfinite(self.maximum)
-            else f"{self.minimum} or more"
-        )
+        lowest = f"{'above' if self.is_open else 'from'} {self.minimum}"
+        return lowest if math.isinf(self.maximum) else f"{lowest} up to {self.maximum:,}"
 
 
 def out_of_range(record: Any) -> Iterator[UsageError]:
@@ -68,10 +61,8 @@ class Option:
     panel: its panel on the help page; by default that of all other options.
     minimum: the lowest number allowed, if it is not that of its `Range`.
     variable: the environment variable that it is read from otherwise.
-    complete: lists what a shell may complete.
     asks: whether it asks a question of `synmt analyze`; other options only say how it is answered.
     is_argument: whether it is written without a name.
-    is_hidden: whether the help page leaves it out.
     show_default: whether the help page shows the default of the field; or what it shows in its
         place, where the value of an option that was not typed is None.
     """
@@ -83,8 +74,6 @@ class Option:
     panel: str | None = None
     minimum: int | None = None
     variable: str | None = None
-    complete: Callable[[str], list[str]] | None = None
     asks: bool = False
     is_argument: bool = False
-    is_hidden: bool = False
     show_default: bool | str = True

@@ -31,15 +31,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean, unknown_name
 from synmt.files.checksums import changed, verify
-from synmt.files.json_files import read_json, read_json_if_there
-from synmt.files.links import own_folder
+from synmt.files.json_files import parse_json, read_json, read_json_if_there
 from synmt.files.reading import fingerprint
 from synmt.files.schemas import RunInfo, State
-from synmt.files.writing import write_atomically, write_json
+from synmt.files.writing import reporting_os_errors, write_atomically, write_json
 from synmt.recipe.data import parser_model
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
@@ -92,30 +89,27 @@ class Run:
         path = self.folder / "run.json"
         return path.stat().st_mtime_ns if path.exists() else 0
 
-    def _missing(self) -> SynmtError:
-        if self.folder.exists():
-            return SynmtError("not a run folder: run.json is missing", where=str(self.folder))
-        runs = sorted(other.parent for other in self.folder.parent.glob("*/run.json"))
-        return SynmtError(
-            "no such folder", where=str(self.folder), do=did_you_mean(self.folder.name, runs)
-        )
-
     def info(self) -> RunInfo:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""
         path = self.folder / "run.json"
         stored = read_json_if_there(path, dict[str, Any])
         if stored is None:
-            raise self._missing()
+            runs = sorted(other.parent for other in self.folder.parent.glob("*/run.json"))
+            raise SynmtError(
+                "not a run folder: run.json is missing",
+                where=str(self.folder),
+                do=did_you_mean(self.name, runs),
+            )
         written_in = stored.get("format", FORMAT)
-        if isinstance(written_in, int) and written_in != FORMAT:
+        if written_in != FORMAT:
             raise SynmtError(
                 f"was written in format {written_in}; this synmt reads format {FORMAT}",
                 where=str(self.folder),
                 do=f"Use the synmt that made it ({stored.get('synmt', 'unknown')})",
             )
-        info = read_json(path, RunInfo)
-        own_folder(self.folder)
-        if stored.pop("checksum", None) not in (None, _checksum(stored)):
+        checksum = stored.pop("checksum", None)
+        info = parse_json(json.dumps(stored), RunInfo, where=str(path))
+        if checksum not in (None, _checksum(stored)):
             raise changed(path, "`checksum` from it")
         return info
 
@@ -129,39 +123,26 @@ class Run:
     def write_info(self, **values: Any) -> None:
         """Set values of run.json."""
         info: dict[str, Any] = {**(self.info() if self.exists() else {"format": FORMAT}), **values}
-        info.pop("checksum", None)
-        write_json(
-            self.folder / "run.json",
-            {**info, "checksum": _checksum(info)},
-            indent=1,
-            ensure_ascii=False,
-        )
+        info["checksum"] = _checksum(info)
+        write_json(self.folder / "run.json", info, indent=1, ensure_ascii=False)
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
-        values = self._recipe_values()
+        path = self.folder / "recipe.yaml"
+        if not path.exists():
+            raise broken_run(path, "recipe.yaml is missing")
+        values = load_yaml(path)
         for section, language in (("parser", "source"), ("target_parser", "target")):
             # before there was `auto`, runs that read no trees stored `compact` for languages
             # without such a model
             with suppress(AttributeError, LookupError, TypeError):
                 if values[section]["model"] == "compact":
                     values[section]["model"] = parser_model("auto", values[language])
-        return check_recipe(values, where=str(self.folder / "recipe.yaml"))
+        return check_recipe(values, where=str(path))
 
     def evaluation(self) -> EvaluationRecipe:
-        """Read how the recipe scores test sets, without checking the model and data that scores do
-        not need."""
-        with suppress(ValidationError, AttributeError):
-            values = self._recipe_values().get("evaluation", {})
-            return EvaluationRecipe.model_validate_json(json.dumps(values, default=str))
-        # raises an error that explains what is wrong
+        """Read how the recipe scores test sets."""
         return self.recipe().evaluation
-
-    def _recipe_values(self) -> Any:
-        path = self.folder / "recipe.yaml"
-        if not path.exists():
-            raise broken_run(path, "recipe.yaml is missing")
-        return load_yaml(path)
 
     def write_recipe(self, recipe: Recipe) -> None:
         """Store every value of the recipe."""
@@ -183,9 +164,8 @@ class Run:
 
     def reached(self) -> int:
         """Read the step of the newest checkpoint; 0 without one."""
-        return max(
-            (int(folder.name.removeprefix("step-")) for folder in self.checkpoints()), default=0
-        )
+        steps = self.checkpoints()
+        return int(steps[-1].name.removeprefix("step-")) if steps else 0
 
     def checkpoint(self, step: int) -> Path:
         """Name the checkpoint of a step."""
@@ -195,46 +175,32 @@ class Run:
         """Find the weights `best`, `last` or `average`, or those that the recipe uses (`final`)."""
         if wrong := wrong_checkpoint(checkpoint):
             raise wrong
-        if checkpoint == "final":
-            return self._existing(self.weights)
+        steps, path = self.checkpoints(), self.weights
         if checkpoint == "average":
             path = self.folder / "average.safetensors"
-            if path.exists():
-                return path
-            raise SynmtError(
-                "there are no averaged weights",
-                where=str(self.folder),
-                do="They are written when training ends, if training.average is above 1. Use "
-                "`--checkpoint final` or "
-                "`last`",
-            )
-        steps = self.checkpoints()
-        if not steps:
-            raise SynmtError(
-                "has no checkpoints", where=str(self.folder), do="Train it first: `synmt train`"
-            )
-        if checkpoint == "last":
-            return steps[-1] / "model.safetensors"
-        best = read_state(steps[-1]).get("best_step")
+        elif checkpoint != "final" and steps:
+            last = steps[-1]
+            step = last if checkpoint == "last" else self._best(last)
+            path = step / "model.safetensors"
+        if path.exists() and (steps or checkpoint in ("final", "average")):
+            return path
+        raise SynmtError(
+            f"the run has no {checkpoint} weights",
+            where=str(self.folder),
+            do="Continue it with the same `synmt train` command, or choose others with "
+            "`--checkpoint`. Averaged ones are written if training.average is above 1",
+        )
+
+    def _best(self, last: Path) -> Path:
+        """Find the best checkpoint, by the state of the last one."""
+        best = read_state(last).get("best_step")
         if not best:
             raise SynmtError(
                 "no validation has given a finite value yet, so there is no best checkpoint",
                 where=str(self.folder),
                 do="Take the last one: `training.use=last`, or `--checkpoint last`",
             )
-        return self._existing(self.checkpoint(best) / "model.safetensors")
-
-    def _existing(self, path: Path) -> Path:
-        if path.exists():
-            return path
-        if self.info().get("status") == "finished":
-            raise broken_run(path, f"{path.name} is missing")
-        raise SynmtError(
-            f"the run has not finished: {path.name} does not exist yet",
-            where=str(self.folder),
-            do="Continue it with the same `synmt train` command, or use `synmt translate "
-            "--checkpoint last`",
-        )
+        return self.checkpoint(best)
 
 
 def wrong_checkpoint(name: str, where: str = "") -> UsageError | None:
@@ -273,21 +239,9 @@ def _newest_finished(root: Path) -> Path:
 def check_folder(path: Path) -> None:
     """Raise SynmtError if a folder can be neither made nor written; nothing stays."""
     there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
-    if not there.exists():
-        raise SynmtError(
-            "is a link to what does not exist", where=str(there), do="Choose another folder"
-        )
-    if not there.is_dir():
-        raise SynmtError(
-            "is a file, not a folder", where=str(there), do="Choose another name or folder"
-        )
-    try:
-        # only an attempt shows what a file system such as /proc allows
+    # only an attempt shows what a file system such as /proc allows
+    with reporting_os_errors(there):
         TemporaryDirectory(dir=there).cleanup()
-    except OSError as error:
-        raise SynmtError(
-            f"cannot be written ({error.strerror})", where=str(there), do="Choose another folder"
-        ) from None
 
 
 def read_state(checkpoint: Path) -> State:

@@ -45,7 +45,7 @@ def word_of_variant():
 
 
 def test_a_module_is_imported_only_if_it_is_allowed_and_as_long_as_it_stays_the_same(lab):
-    message = r"mylab\.pascal is not part of synmt: mylab/pascal\.py in /.*--allow-code"
+    message = r"mylab\.pascal is not part of synmt: mylab/pascal in /.*--allow-code"
     for _ in range(2):
         with pytest.raises(UsageError, match=message):
             word_of_variant()
@@ -83,7 +83,7 @@ import not_installed | cannot be imported \(ModuleNotFoundError: No module named
 import mylab.gone | cannot be imported \(ModuleNotFoundError: No module named 'mylab.gone'\)
 def ( | cannot be imported \(SyntaxError:
 1 / 0 | cannot be imported \(ZeroDivisionError:
-| there is no variant 'mylab\.pascal'\. Folders searched: .*/here and the packages of
+| there is no variant 'mylab\.pascal'\. Variants: .*or in the working folder
 """
 
 
@@ -115,17 +115,14 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
     for command in (["train"], ["train", "--dry-run"], ["prepare"]):
         assert "0: mylab.pascal is not part of synmt" in fail(2, *command, recipe)
     assert not Path("has-run").exists()
-    said = succeed("train", recipe, "--allow-code").stderr
-    assert b"until it changes: mylab/parts/helper.py, mylab/pascal.py and beside.py\n" in said
+    succeed("train", recipe, "--allow-code")
     test, run = text / "test.en", ["--run", "runs/own"]
     translate = ["translate", test, "--parses", f"{test}.conllu", *run]
     expected = succeed(*translate).stdout
 
     # the module changes
     write_lines(lab / "beside.py", ["SIGN = '?'"])
-    done = succeed(*translate)
-    assert done.stdout == expected
-    assert b"its own copy in runs/own/code is used" in done.stderr
+    assert succeed(*translate).stdout == expected
     message = "the code of mylab has changed since this run was started"
     assert message in fail(2, "train", recipe, "--allow-code")
 
@@ -136,7 +133,7 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
     monkeypatch.setenv("SYNMT_CACHE", str(there / "cache"))
     scoring = ["score", "--model", "runs/own", "--source", test, "--target", text / "test.de"]
     for command in (translate, ["analyze", "--attention", *run], scoring):
-        assert "mylab/pascal.py in runs/own/code would be imported" in fail(2, *command)
+        assert "mylab/pascal in runs/own/code would be imported" in fail(2, *command)
     succeed("score", "runs/own")
     assert not Path("has-run").exists()
     assert succeed(*translate, "--allow-code").stdout == expected
@@ -180,9 +177,6 @@ def test_no_file_of_the_working_folder_replaces_a_module_of_python(tmp_path):
     folder, script = tmp_path / "received", write_lines(tmp_path / "command.py", [COMMAND])
     for name in ("yaml", "rich", "pickle") if sys.version_info >= (3, 11) else ("yaml", "rich"):
         write_lines(folder / f"{name}.py", ["open('has-run', 'w')"])
-    for program in ([script], ["-m", "synmt"]):
-        command = [sys.executable, *program, "train", "--list", "multi30k"]
-        subprocess.run(command, cwd=folder, env=environment(), check=True)
-        # Python itself imports pickle before synmt begins
-        (folder / "pickle.py").unlink(missing_ok=True)
+    command = [sys.executable, script, "train", "--list", "multi30k"]
+    subprocess.run(command, cwd=folder, env=environment(), check=True)
     assert not (folder / "has-run").exists()

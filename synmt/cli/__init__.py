@@ -7,10 +7,6 @@ commands that need them.
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any
@@ -22,7 +18,7 @@ from typer.models import CommandInfo
 
 from synmt import __version__
 from synmt.cli import console
-from synmt.cli.command import AtOnce, run, spelling
+from synmt.cli.command import run
 from synmt.errors import UsageError, did_you_mean
 from synmt.reporting.progress import show_progress_with
 
@@ -41,39 +37,8 @@ COMMANDS = {
 }
 """Each command with the first paragraph of its help page."""
 
-_VALUES = {
-    "int": "N",
-    "int range": "N",
-    "float": "X",
-    "float range": "X",
-    "str": "TEXT",
-    "list[str]": "TEXT",
-}
 
-
-_WIDEST_VALUE = 20
-"""The widest value that a help page of 80 columns shows in one line."""
-
-
-class _PlainHelp:
-    """A help page with a letter or word for values, where typer would show types of Python."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help page."""
-        for one in ctx.command.get_params(ctx):
-            shown = one.display_type(ctx).strip("<>")
-            if one.param_type_name == "argument":
-                one.display_type_rich = lambda ctx: None
-            elif one.metavar is None:
-                one.metavar = "" if one.is_flag else _VALUES.get(shown, shown or None)
-            values = one.metavar or ""
-            if len(values) > _WIDEST_VALUE:
-                # a narrow terminal breaks lines at spaces only
-                one.metavar = re.sub(r"\s*\|\s*", " | ", values)
-        super().format_help(ctx, formatter)  # type: ignore[misc]
-
-
-class Group(_PlainHelp, TyperGroup):
+class Group(TyperGroup):
     """synmt itself; of commands that are not run it knows what they are for."""
 
     def __init__(self, **settings: Any) -> None:
@@ -91,52 +56,33 @@ class Group(_PlainHelp, TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-class StrictCommand(_PlainHelp, TyperCommand):
-    """A command with options of several values, `--run A B C`. Options without their value or
-    repeated are refused."""
+class ListCommand(TyperCommand):
+    """A command with options of several values, `--run A B C`: those whose values end in `…` on the
+    help page."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; raise a UsageError for the first option that lacks its value or is
-        repeated."""
-        args = self._repeat_names(ctx, args)
-        # a shell completes a line that is not finished
-        if not ctx.resilient_parsing:
-            *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
-            for parameter, times in Counter(parameters).items():
-                if times > 1 and parameter.param_type_name == "option" and not parameter.multiple:
-                    what = f"{spelling(parameter)} is given more than once"
-                    raise UsageError(what, do="Give it once")
-        return super().parse_args(ctx, args)
-
-    def _repeat_names(self, ctx: Any, args: Sequence[str]) -> list[str]:
-        """Write `--run A B` as `--run A --run B`, for the options whose values end in `…` on the
-        help page."""
+        """Parse the arguments, with `--run A B` as `--run A --run B`."""
         options: dict[str, Any] = {
             name: one
             for one in self.get_params(ctx)
             if one.param_type_name == "option"
             for name in (*one.opts, *one.secondary_opts)
         }
-        # the option before an argument, and whether it has all values that it needs
-        written, option, complete = list[str](), "", True
+        written, option, waits = list[str](), "", False
         for argument in args:
             name, equals, _ = argument.partition("=")
-            if not complete and name in options and not ctx.resilient_parsing:
-                what = f"{option} has no value"
-                raise UsageError(what, do=f"Write one between {option} and {name}")
-            if argument.startswith("-") and argument != "-" and option != "--":
+            metavar = str(getattr(options.get(option), "metavar", None))
+            if waits or option == "--":
+                waits = False
+            elif argument.startswith("-") and argument != "-":
                 option, known = name, options.get(name)
-                complete = bool(equals) or known is None or known.is_flag or known.count
+                waits = known is not None and not (equals or known.is_flag or known.count)
+            elif metavar.endswith("…") and _continues(argument, metavar):
+                written.append(option)
             else:
-                metavar = str(getattr(options.get(option), "metavar", None))
-                if complete and metavar.endswith("…"):
-                    if _continues(argument, metavar):
-                        written.append(option)
-                    else:
-                        option = ""
-                complete = True
+                option = ""
             written.append(argument)
-        return written
+        return super().parse_args(ctx, written)
 
 
 def _continues(argument: str, metavar: str) -> bool:
@@ -147,9 +93,9 @@ def _continues(argument: str, metavar: str) -> bool:
     return not argument.endswith(".tsv") and not (is_file and metavar == "RUN …")
 
 
-def load(name: str) -> StrictCommand:
+def load(name: str) -> ListCommand:
     """Make a command from the function of its name."""
-    info = CommandInfo(callback=resolve_name(f"synmt.cli.{name}:{name}"), cls=StrictCommand)
+    info = CommandInfo(callback=resolve_name(f"synmt.cli.{name}:{name}"), cls=ListCommand)
     made: Any = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
     return made
 
@@ -179,18 +125,16 @@ def _show_page(name: str | None) -> None:
     folder = shipped_folder("docs")
     pages = {
         path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
-        for path in folder.rglob("*.md")
+        for path in sorted(folder.rglob("*.md"))
     }
     wanted = name.removeprefix("docs/").removesuffix(".md")
     text = pages.get(wanted) or pages.get(f"systems/{wanted}")
-    if text:
-        print(text, end="")
-    elif name:
+    if name and not text:
         do = did_you_mean(wanted, pages) or "`synmt --docs` lists all"
         raise UsageError(f"there is no page '{name}'", where="--docs", do=do)
-    else:
-        for page in sorted(pages, key=lambda page: ("/" in page, page)):
-            print(f"{page:32}{pages[page].splitlines()[0].lstrip('# ')}")
+    for page, content in pages.items() if not name else ():
+        print(f"{page:32}{content.splitlines()[0].lstrip('# ')}")
+    print(text or "", end="")
     raise typer.Exit
 
 
@@ -229,7 +173,4 @@ def options(
 
 def main() -> None:
     """Run the command line; every mistake becomes a message and an exit code."""
-    with suppress(AtOnce):
-        run(app)
-    # by now, what the error held is gone, such as processes
-    os._exit(1)
+    run(app)

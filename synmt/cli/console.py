@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -16,20 +15,14 @@ from synmt import __version__
 from synmt.errors import visible
 from synmt.files.writing import reporting_os_errors
 from synmt.parallel.worker_log import DropRepeated
-from synmt.reporting.progress import Advance, plain_lines, rate_text
+from synmt.reporting.progress import Advance, plain_lines
 
 if TYPE_CHECKING:
     from synmt.reporting.formats import Format
     from synmt.reporting.values import Report, Table
 
 
-@dataclass
-class _Settings:
-    quiet: bool = False
-    debug: bool = False
-
-
-_settings = _Settings()
+_settings = {"debug": False}
 _logger = logging.getLogger("synmt")
 """The parent of all loggers of the library. `configure` adds the handlers that show their messages
 to users."""
@@ -40,19 +33,12 @@ class _Visible(logging.Formatter):
         return visible(super().format(record))
 
 
-class _StderrHandler(logging.Handler):
-    """Write messages of the library to stderr: remarks as they are, warnings with `warning:` before
-    them."""
+class _Remark(_Visible):
+    """A remark as it is, and a warning with `warning:` before it."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        text = self.format(record)
-        # errors are printed without it, as some occur before any handler is there
-        if record.levelno < logging.ERROR and not hasattr(record, "printed"):
-            print(
-                f"warning: {text}" if record.levelno >= logging.WARNING else text,
-                file=sys.stderr,
-                flush=True,
-            )
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return f"warning: {text}" if record.levelno >= logging.WARNING else text
 
 
 def configure(
@@ -63,14 +49,17 @@ def configure(
     quiet: only warnings and errors; verbose: details too.
     log_file: receives everything, with the time of each message.
     """
-    _settings.quiet, _settings.debug = quiet, debug
+    _settings["debug"] = debug
     for handler in list(_logger.handlers):
         _logger.removeHandler(handler)
         handler.close()
     _logger.setLevel(logging.DEBUG if verbose or log_file else logging.INFO)
-    shown = _StderrHandler(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
     shown.addFilter(DropRepeated())
-    shown.setFormatter(_Visible())
+    # errors are printed without it, as some occur before any handler is there
+    shown.addFilter(lambda record: record.levelno < logging.ERROR)
+    shown.setFormatter(_Remark())
     _logger.addHandler(shown)
     if log_file:
         with reporting_os_errors(log_file):
@@ -82,19 +71,14 @@ def configure(
 
 def debug() -> bool:
     """Return whether errors are shown with their Python traceback."""
-    return _settings.debug
+    return _settings["debug"]
 
 
 def show_error(message: str) -> None:
     """Write the message that ends the command to stderr, and to the log file if there is one."""
     print(f"synmt: {visible(message)}", file=sys.stderr)
-    log_error(message.removeprefix("error: "))
-
-
-def log_error(message: str) -> None:
-    """Write an error to the log file, if there is one."""
     if _logger.handlers:
-        _logger.error("%s", message)
+        _logger.error("%s", message.removeprefix("error: "))
 
 
 def remark(text: str) -> None:
@@ -109,10 +93,9 @@ def warn(text: str) -> None:
 
 @contextmanager
 def written(what: str, path: Path) -> Iterator[None]:
-    """Report the file that the block has written, and whether it replaced another one."""
-    replaced = path.exists()
+    """Report the file that the block has written."""
     yield
-    remark(f"{what}: {path}" + " (replaced)" * replaced)
+    remark(f"{what}: {path}")
 
 
 def show_aside(table: Table) -> None:
@@ -157,41 +140,8 @@ def _width(stream: TextIO) -> int | None:
 
 @contextmanager
 def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -> Iterator[Advance]:
-    """Show the progress of a job: a bar on a terminal, otherwise a plain line every few seconds.
+    """Show the progress of a job: a plain line every few seconds.
 
     Yields a function that takes the amount of work done since its last call, in `unit`.
     """
-    if _settings.quiet:
-        yield lambda amount: None
-    elif sys.stderr.isatty():
-        with _bar(what, total, unit) as advance:
-            yield advance
-    else:
-        yield plain_lines(remark, what, total, unit, every)
-
-
-@contextmanager
-def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    # texts are shown as they are, and not read as markup
-    name, *each = (
-        TextColumn(text, markup=False)
-        for text in ("{task.description}", unit, "{task.fields[rate]}")
-    )
-    columns = [name, BarColumn(), MofNCompleteColumn(), *each, TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(visible(what), total=total, rate="")
-
-        def advance(amount: float) -> None:
-            bar.advance(task, amount)
-            bar.update(task, rate=rate_text(speed) if (speed := bar.tasks[0].speed) else "")
-
-        yield advance
+    yield plain_lines(remark, what, total, unit, every)

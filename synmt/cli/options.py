@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 
 from synmt.cli.command import spelling
-from synmt.errors import UsageError
 from synmt.files.checksums import verify_large_files
 from synmt.files.own_code import ALLOW, allowing_code
-from synmt.options import Option, Range
+from synmt.options import Option
 from synmt.parallel.threads import use_threads
 
 Typed = Mapping[str, str]
@@ -36,19 +35,15 @@ class Declared:
         """Make the parameter that typer reads; `panel` is that of an option that names none."""
         option = self.option
         # a flag has no opposite, unless its names say so
-        flag = f"--{self.name.replace('_', '-')}" if self.kind is bool else ""
-        make, names = (
-            (typer.Argument, "") if option.is_argument else (typer.Option, option.names or flag)
-        )
+        flag = [f"--{self.name.replace('_', '-')}"] if self.kind is bool else []
+        make = typer.Argument if option.is_argument else typer.Option
         info = make(
-            *names.split(),
+            *(option.names.split() or flag),
             help=option.help,
             metavar=option.metavar,
             rich_help_panel=None if option.is_argument else option.panel or panel,
             min=option.minimum,
             envvar=option.variable,
-            autocompletion=option.complete,
-            hidden=option.is_hidden,
             show_default=option.show_default,
         )
         kind = Annotated[_as_typed(self.kind, checked=option.metavar is None), info]
@@ -61,20 +56,16 @@ class Declared:
 def declared(record: type) -> tuple[Declared, ...]:
     """List the options of a record: its fields that are annotated with one."""
     found = []
-    annotated = get_type_hints(record, include_extras=True)
-    for field in fields(record):
-        described = {type(one): one for one in getattr(annotated[field.name], "__metadata__", ())}
-        if option := described.get(Option):
-            default = None if field.default in (MISSING, ()) else field.default
-            if isinstance(option.show_default, str):
+    for name, annotated in get_type_hints(record, include_extras=True).items():
+        for option in getattr(annotated, "__metadata__", ()):
+            if not isinstance(option, Option):
+                continue
+            none = inspect.Parameter.empty if option.is_argument else None
+            default = getattr(record, name, none)
+            if default == () or isinstance(option.show_default, str):
                 default = None
-            elif option.is_argument and field.default is MISSING:
-                default = inspect.Parameter.empty
-            allowed = described.get(Range)
-            if allowed and option.minimum is None and not allowed.is_open:
-                option = replace(option, minimum=allowed.minimum)
             # what is annotated, without the annotation
-            found.append(Declared(field.name, annotated[field.name].__origin__, option, default))
+            found.append(Declared(name, annotated.__origin__, option, default))
     return tuple(found)
 
 
@@ -102,12 +93,6 @@ class TableOptions:
     ] = "text"
     as_json: Annotated[bool, Option("Print JSON, as --format json does.", names="--json")] = False
 
-    def __post_init__(self) -> None:
-        if self.as_json and self.kind not in ("text", "json"):
-            raise UsageError(
-                f"--json and --format {self.kind} are two formats", do="Give one of them"
-            )
-
     @property
     def format(self) -> Literal["text", "json", "tsv", "latex", "markdown"]:
         """The format."""
@@ -115,7 +100,9 @@ class TableOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ComputingOptions:
+class _SharedOptions:
+    """Options of every command."""
+
     threads: Annotated[
         int | None,
         Option(
@@ -126,12 +113,6 @@ class _ComputingOptions:
             show_default=False,
         ),
     ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RunOptions(_ComputingOptions):
-    """Options of the commands that read recipes or runs."""
-
     allow_code: Annotated[
         bool,
         Option(
@@ -151,30 +132,30 @@ class _RunOptions(_ComputingOptions):
 
 
 def command(
-    function: Callable[..., None], own: Sequence[inspect.Parameter] = (), *, reads_runs: bool = True
+    function: Callable[..., None], own: Sequence[inspect.Parameter] = ()
 ) -> Callable[..., None]:
     """Make a command of a function that takes records of options, and perhaps what the user has
     `typed`.
 
     own: parameters before those of the records; the function gets their `values`.
-    reads_runs: whether it reads runs or recipes, and not only text.
     """
     kinds = get_type_hints(function)
     records = {
         name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)
     }
-    shared = _RunOptions if reads_runs else _ComputingOptions
     options = [
-        one.parameter() for record in [*records.values(), shared] for one in declared(record)
+        one.parameter()
+        for record in [*records.values(), _SharedOptions]
+        for one in declared(record)
     ]
 
     def run(context: typer.Context, **values: Any) -> None:
         # before the command loads torch
         use_threads(values["threads"])
-        verify_large_files(values.get("verify", False))
+        verify_large_files(values["verify"])
         given = {one.name: values[one.name] for one in own}
         made: dict[str, Any] = {"values": given, "typed": typed_options(context)}
-        with allowing_code(values.get("allow_code", False)):
+        with allowing_code(values["allow_code"]):
             for name, record in records.items():
                 # what was not typed, and has no default, has that of the record
                 chosen = {one.name: values[one.name] for one in declared(record)}
@@ -206,5 +187,8 @@ def typed_options(context: typer.Context) -> Typed:
 
 def piped(values: Mapping[str, Any]) -> list[str]:
     """List the names of options that read standard input, `-`, once for each time."""
-    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
-    return [name for name, paths in lists.items() for path in paths if str(path) == "-"]
+    names: list[str] = []
+    for name, value in values.items():
+        paths = value if isinstance(value, list) else [value]
+        names += [name] * [str(path) for path in paths].count("-")
+    return names

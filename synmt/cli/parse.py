@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,8 +56,7 @@ class ParseArguments:
         ),
     ] = "auto"
     package: Annotated[str, Option("Package of models to use.")] = "default"
-    # of older scripts: official models are downloaded without it
-    download: Annotated[bool, Option(is_hidden=True)] = False
+    download: Annotated[bool, Option("Of older scripts; models are downloaded anyway.")] = False
     arcs: Annotated[
         bool,
         Option(
@@ -101,7 +99,7 @@ class ParseArguments:
         return None if str(self.output) == "-" else self.output
 
 
-@partial(command, reads_runs=False)
+@command
 def parse(options: ParseArguments) -> None:
     """Parse raw text: one dependency tree for each line, in CoNLL-U.
 
@@ -143,7 +141,7 @@ def parse(options: ParseArguments) -> None:
         overwrite=options.overwrite,
     )
     with using_cluster(options.cluster):
-        _to_file(options.source, options.file, steps, options.language)
+        _to_file(options.source, options.file, steps)
 
 
 def _check(options: ParseArguments) -> None:
@@ -185,14 +183,9 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
             out.flush()
 
 
-def _to_file(
-    source: str, output: Path, steps: Generator[ParseProgress, None, None], language: str
-) -> None:
-    from synmt.files.language import warn_of_file
+def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
     from synmt.files.reading import known_lines
 
-    if source != "-":
-        warn_of_file(Path(source), language)
     total = known_lines(source)
     parsed, step = 0, None
     with closing(steps), console.progress("parse", total, "lines") as advance:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from synmt.cli import console
-from synmt.cli.command import WHICH_RECIPE, Cluster, Data, DryRun, complete_recipe, loading
+from synmt.cli.command import WHICH_RECIPE, Cluster, Data, DryRun, loading
 from synmt.cli.options import command
 from synmt.errors import SynmtError, all_in_one, listed
 from synmt.options import Option
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 class PrepareArguments:
     """What `synmt prepare` is given."""
 
-    recipe: Annotated[
-        Path, Option(WHICH_RECIPE, metavar="RECIPE", complete=complete_recipe, is_argument=True)
-    ]
+    recipe: Annotated[Path, Option(WHICH_RECIPE, metavar="RECIPE", is_argument=True)]
     overrides: Annotated[
         Sequence[str],
         Option("Values that replace those of the recipe.", metavar="KEY=VALUE", is_argument=True),

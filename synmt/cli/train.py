@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from synmt.cli import console
-from synmt.cli.command import WHICH_RECIPE, Cluster, Data, DryRun, complete_recipe, loading
+from synmt.cli.command import WHICH_RECIPE, Cluster, Data, DryRun, loading
 from synmt.cli.options import command
 from synmt.cli.prepare import show_corpus, show_keys, show_plan, show_recipes
 from synmt.errors import SynmtError, UsageError, counted
@@ -35,7 +35,6 @@ class TrainArguments:
         Option(
             f"{WHICH_RECIPE} More recipes may follow, then values that replace theirs.",
             metavar="RECIPE|KEY=VALUE",
-            complete=complete_recipe,
             is_argument=True,
         ),
     ] = ()

@@ -17,7 +17,6 @@ from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device, is_run, loading
 from synmt.cli.options import Declared, command, declared, piped
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files.writing import wrong_compression
 from synmt.options import Option
 
 if TYPE_CHECKING:
@@ -248,8 +247,6 @@ def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
             yield UsageError("the output would replace the input", where=str(path))
         if path.is_dir():
             yield UsageError(f"'{path}' is a folder, not a file", where=name)
-        if wrong := wrong_compression(path):
-            yield wrong
     if len(outputs) > len({os.path.realpath(path) for path in outputs.values()}):
         yield UsageError("the alignments would replace the translations", where=str(options.output))
 
@@ -299,9 +296,9 @@ def _translate(
         # what is finished is forgotten last, when the output is complete
         kept = finished_windows(None if lines is None else output, runs, arguments)
         finished = stack.enter_context(kept)
-        out = stack.enter_context(write_output(output, keep=True))
+        out = stack.enter_context(write_output(output))
         file = options.alignment_file
-        alignments = stack.enter_context(write_output(file, keep=True)) if file else None
+        alignments = stack.enter_context(write_output(file)) if file else None
         # not where the translations appear on the terminal, or where the input is a pipe
         shown = lines is not None and not (output is None and sys.stdout.isatty())
         bar = console.progress("translating", lines or 0, "lines") if shown else nullcontext(int)
@@ -359,14 +356,13 @@ def _results(
 def _records(
     lines: Iterator[list[str]], options: TranslateArguments, translator: Translator
 ) -> Windows:
-    from synmt.decode.records import add_trees, checked_language, read_json, read_text
+    from synmt.decode.records import add_trees, read_json, read_text
 
     trees, tokenizers, where = translator.reads_trees, translator.tokenizers, options.where
     if options.jsonl:
         records = read_json(lines, where=where, trees=trees, tokenizers=tokenizers)
     else:
         records = read_text(lines, options.prefixes, tokenizers=tokenizers)
-    records = checked_language(records, translator.models[0].recipe.source, where=where)
     if options.parses is not None and trees:
         records = add_trees(records, options.parses, "tree")
     if options.parse_override is None:

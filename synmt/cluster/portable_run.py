@@ -14,9 +14,8 @@ from typing import IO, Any, TypeVar
 from synmt.decode.loaded_model import READ
 from synmt.errors import SynmtError
 from synmt.files.checksums import RECORD
-from synmt.files.links import remove
 from synmt.files.reading import fingerprint
-from synmt.files.writing import write_atomically, write_folder_atomically
+from synmt.files.writing import remove, write_atomically, write_folder_atomically
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe

@@ -20,11 +20,10 @@ from synmt.cluster.sent_items import LongWork
 from synmt.cluster.shipment import driver_waits, ending_with_driver
 from synmt.errors import SynmtError, adding_advice, naming_lack_of_memory
 from synmt.files.json_files import parse_json
-from synmt.files.links import remove
 from synmt.files.own_code import HASHES
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.schemas import RunInfo
-from synmt.files.writing import locked
+from synmt.files.writing import locked, remove
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.training.checks import check_values

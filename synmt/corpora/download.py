@@ -24,7 +24,6 @@ from typing_extensions import TypedDict
 from synmt import __version__
 from synmt.errors import SynmtError
 from synmt.files.json_files import read_cached_json
-from synmt.files.links import in_place
 from synmt.files.reading import cache_folder, fingerprint, offline, sha256, stored_sha256
 from synmt.files.writing import reporting_os_errors, write_json
 from synmt.reporting.progress import progress
@@ -130,7 +129,7 @@ def alone(path: Path, doing: str) -> Iterator[None]:
 
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(in_place(path.with_name(f".{path.name}.lock")))
+        lock = FileLock(path.with_name(f".{path.name}.lock"))
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -224,7 +223,6 @@ def _fetch(file: RemoteFile, path: Path) -> None:
     What has arrived stays for the next time, with the version of the file beside it.
     """
     address, partial = _request_address(file.address), _partial(path)
-    in_place(partial)
     furthest, attempts = _size(partial), 0
     while not furthest or furthest != _note(partial).get("size"):
         try:

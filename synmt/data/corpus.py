@@ -31,7 +31,6 @@ from synmt.data.vocabulary import IdArray, Vocabulary
 from synmt.errors import SynmtError
 from synmt.files.checksums import verify
 from synmt.files.json_files import read_json, read_json_if_there
-from synmt.files.links import own_folder
 from synmt.files.schemas import AnnotationFacts, PreparedFacts, Versioned
 
 T = TypeVar("T")
@@ -59,7 +58,7 @@ class PreparedCorpus:
     """A complete prepared corpus."""
 
     def __init__(self, folder: Path, facts: PreparedFacts) -> None:
-        self.folder, self.facts = own_folder(folder), facts
+        self.folder, self.facts = folder, facts
 
     @classmethod
     def open(cls, folder: Path) -> PreparedCorpus:

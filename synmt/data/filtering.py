@@ -15,7 +15,6 @@ from synmt.arrays import BoolArray
 from synmt.data.text_pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
-from synmt.files.language import known_languages
 from synmt.parallel.engine import in_order
 from synmt.parallel.processes import process_count
 from synmt.recipe.corpus import SplitFiles
@@ -161,7 +160,7 @@ def _contains(array: Hashes, values: Hashes) -> BoolArray:
 def _language_filter(languages: Pair) -> Callable[[Pair], bool]:
     import py3langid
 
-    known = known_languages()
+    known = {language for language, _ in py3langid.rank("")}
     for language in languages:
         if language not in known:
             raise UsageError(

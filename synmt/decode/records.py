@@ -39,7 +39,6 @@ from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.translation import REASONS, Candidate, Reason, Translation, joined
 from synmt.errors import SynmtError, UsageError, counted, listed
-from synmt.files.language import watched
 from synmt.files.reading import read_lines
 from synmt.syntax.conllu import parse_in, read_parses
 from synmt.tokenization.word_tokenizer import RAW, WordTokenizer
@@ -78,13 +77,6 @@ def joined_result(result: Result, tokenizer: WordTokenizer) -> Result:
 
 
 Windows = Iterator[list[Record]]
-
-
-def checked_language(windows: Windows, language: str, *, where: str) -> Windows:
-    """Pass windows on; warn if the first lines are in another language than the model reads."""
-    return watched(
-        windows, lambda window: [record.request.text for record in window], language, where=where
-    )
 
 
 def read_text(

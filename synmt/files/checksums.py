@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError
-from synmt.files.reading import sha256
+from synmt.files.reading import read_lines, sha256
 from synmt.files.writing import UNFINISHED, write_atomically
 
 RECORD = "checksums.sha256"
@@ -24,9 +22,8 @@ _LARGE = (".safetensors", ".arrow")
 _QUICK = 32 << 20
 """Bytes. Hashing a smaller file takes little of the time of a command that reads it as a whole."""
 _EDITABLE = "recipe.yaml"
-"""The user may edit it, for example its `decoding`, so a change is only reported."""
+"""The user may edit it, for example its `decoding`."""
 
-_logger = logging.getLogger(__name__)
 _options = {"verify": False}
 
 
@@ -67,14 +64,9 @@ def verify(folder: Path, *, large: bool = False) -> None:
 
     large: also files that may be large.
     """
-    records = [
-        path
-        for path in sorted(folder.rglob(RECORD))
-        if UNFINISHED not in str(path.relative_to(folder))
-    ]
-    if _options["verify"] and not records:
-        _warn(f"{folder} has no checksums to verify: an earlier version of synmt wrote it")
-    for record in records:
+    for record in sorted(folder.rglob(RECORD)):
+        if UNFINISHED in str(record.relative_to(folder)):
+            continue
         for name in _read(record.parent):
             if large or _options["verify"] or not name.endswith(_LARGE):
                 _compare(record.parent, name)
@@ -98,23 +90,8 @@ def changed(path: Path, checksum: str) -> SynmtError:
 
 def _compare(folder: Path, name: str) -> None:
     path, expected = folder / name, _read(folder).get(name)
-    if expected is None or not path.is_file() or _digest(path, path.stat().st_mtime_ns) == expected:
-        return
-    if name == _EDITABLE:
-        _warn(f"{path} has changed since the run was written, and is used as it is now")
-        return
-    raise changed(path, f"its line from {folder / RECORD}")
-
-
-@cache
-def _digest(path: Path, mtime: int) -> str:
-    """Hash a file; once in a process, unless it changes."""
-    return sha256(path)
-
-
-@cache
-def _warn(text: str) -> None:
-    _logger.warning("%s", text)
+    if expected and name != _EDITABLE and path.is_file() and sha256(path) != expected:
+        raise changed(path, f"its line from {folder / RECORD}")
 
 
 def hashes(folder: Path, *patterns: str) -> dict[str, str]:
@@ -125,12 +102,7 @@ def hashes(folder: Path, *patterns: str) -> dict[str, str]:
 
 def _read(folder: Path) -> dict[str, str]:
     path = folder / RECORD
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    except (OSError, ValueError) as error:
-        raise SynmtError(
-            f"broken: cannot be read ({error})", where=str(path), do="Remove it"
-        ) from None
+    lines = read_lines(path) if path.exists() else ()
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 

@@ -4,13 +4,11 @@ pydantic checks."""
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import from_json
 
 from synmt.errors import RESTORE, SynmtError, plain_message
 
@@ -54,15 +52,13 @@ def read_cached_json(path: Path, schema: type[T]) -> T | None:
 def read_json_lines(path: Path, schema: type[T]) -> list[T]:
     """Read a file with JSON on each line as `read_json` does; an empty list if there is no such
     file."""
-    lines = [
-        (number, line)
-        for number, line in enumerate((_content(path) or b"").split(b"\n"), start=1)
+    # a process that was killed may leave half a line, without an end
+    lines = (_content(path) or b"").split(b"\n")[:-1]
+    return [
+        parse_json(line, schema, where=f"{path}, line {number}")
+        for number, line in enumerate(lines, start=1)
         if line
     ]
-    # a process that was killed may leave half a line
-    if lines and not _is_json(lines[-1][1]):
-        lines.pop()
-    return [parse_json(line, schema, where=f"{path}, line {number}") for number, line in lines]
 
 
 def _content(path: Path) -> bytes | None:
@@ -75,13 +71,6 @@ def _content(path: Path) -> bytes | None:
         raise SynmtError(what, where=str(path), do="Check its permissions") from None
 
 
-def _is_json(text: bytes) -> bool:
-    with suppress(ValueError):
-        from_json(text)
-        return True
-    return False
-
-
 def parse_json(text: str | bytes, schema: type[T], *, where: str, do: str = RESTORE) -> T:
     """Parse a JSON text; raises SynmtError with the first key that does not fit the schema."""
     try:
@@ -89,12 +78,8 @@ def parse_json(text: str | bytes, schema: type[T], *, where: str, do: str = REST
         return _adapter(schema).validate_json(text, strict=True)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        if problem["type"] == "json_invalid":
-            what = f"not JSON ({problem['ctx']['error']})"  # type: ignore[typeddict-item]
-        else:
-            key = ".".join(map(str, problem["loc"])) or "the content"
-            what = f"{key} {plain_message(problem)}"
-        raise SynmtError(f"broken: {what}", where=where, do=do) from None
+        key = ".".join(map(str, problem["loc"])) or "the content"
+        raise SynmtError(f"broken: {key}: {plain_message(problem)}", where=where, do=do) from None
 
 
 @cache

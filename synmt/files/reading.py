@@ -11,15 +11,12 @@ import re
 import sys
 import zlib
 from codecs import BOM_UTF8
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from synmt.errors import SynmtError, UsageError, not_utf8
-from synmt.files.links import own_folder
+from synmt.errors import SynmtError, UsageError
 from synmt.files.writing import write_json
 
 _BEGINNING = 8192
@@ -32,54 +29,33 @@ _LARGE = 32 << 20
 """Bytes. Hashing a smaller file takes less time than finding its stored hash."""
 
 
-_PROLOGUE = r"\s*(?:<\?xml\s[^>]*>\s*)?(?:<!DOCTYPE[^>]*>\s*|<!--.*?-->\s*)*"
-_BY_ID = (
-    "A recipe reads public corpora by their id, such as `corpus.test: [wmt17]` (synmt --docs "
-    "corpora)"
-)
-_TAKE_OUT = "Take out its sentences, one per line"
-_TMX = "`python -m mtdata.tmx -i FILE -l en-de` writes a column for each language"
-_SEGMENTS = r"such as with `sed -n 's:.*<seg[^>]*>\(.*\)</seg>.*:\1:p'`"
-_TREES = (
-    "Trees belong in `--parses` or in `source_parses` of a recipe; `sed -n 's/^# text = //p'` "
-    "takes out the text"
-)
-_PACKED = "Unpack it with `{}`, or compress it with gzip"
-
 # a line of text may begin with `<`, `{`, `[` or `#`: each pattern needs more than what a sentence
 # has
 _FORMATS = (
-    ("gzip", rb"\x1f\x8b\x08", "Let the file's name end in .gz, or unpack it with `zcat`"),
-    ("bzip2", rb"BZh[1-9]1AY&SY", _PACKED.format("bzip2 -dk")),
-    ("xz", rb"\xfd7zXZ\0", _PACKED.format("xz -dk")),
-    ("zstd", rb"\x28\xb5\x2f\xfd", _PACKED.format("zstd -dk")),
-    ("a zip archive", rb"PK\x03\x04", "Unpack it with `unzip`"),
-    ("UTF-32", rb"\xff\xfe\0\0|\0\0\xfe\xff", "Convert it with `iconv -f utf-32 -t utf-8`"),
-    ("UTF-16", rb"\xff\xfe|(?:[^\0]\0){8}", "Convert it with `iconv -f utf-16le -t utf-8`"),
-    ("UTF-16", rb"\xfe\xff|(?:\0[^\0]){8}", "Convert it with `iconv -f utf-16be -t utf-8`"),
-    ("PDF", rb"%PDF-\d", _TAKE_OUT),
-    ("RTF", rb"{\\rtf\d", _TAKE_OUT),
-    ("TMX", f"{_PROLOGUE}<tmx\\s[^>]*version=", f"{_TMX}. {_BY_ID}"),
-    ("XLIFF", f"{_PROLOGUE}<xliff\\s[^>]*version=", _TAKE_OUT),
     (
-        "SGM",
-        _PROLOGUE + r"(?:<mteval>\s*)?<(?:(?:src|ref|tst)set\s[^>]*="
-        r"|doc\s[^>]*\b(?:docid|sysid|genre|origlang)=)",
-        f"{_TAKE_OUT}, {_SEGMENTS}. {_BY_ID}",
+        "a compressed file",
+        rb"\x1f\x8b\x08|BZh[1-9]1AY&SY|\xfd7zXZ\0|\x28\xb5\x2f\xfd|PK\x03\x04",
+        "Unpack it; only gzip files whose name ends in .gz are read",
     ),
-    ("HTML", _PROLOGUE + r"<html(?:\s[^>]*)?>\s*<|\s*<!DOCTYPE html[^>]*>\s*(?:<|$)", _TAKE_OUT),
-    ("XML", r"\s*<\?xml\s[^>]*version=[^>]*\?>\s*(?:<|$)", f"{_TAKE_OUT}, {_SEGMENTS}. {_BY_ID}"),
+    ("UTF-16", rb"\xff\xfe|\xfe\xff", "Convert it with `iconv -f utf-16 -t utf-8`"),
     (
-        "text with tags of IWSLT",
-        r"<url>[^<\n]*</url>\s*<(?:keywords|speaker|talkid|translator)\b",
-        _BY_ID,
+        "XML or HTML",
+        rb"\s*(?:<\?xml\s[^>]*>\s*(?:<|$)|<!DOCTYPE\s[^>]*>\s*<|<mteval>\s*<|<html[^>]*>\s*<"
+        rb"|<url>[^<\n]*</url>\s*<|<(?:tmx|xliff|srcset|refset|tstset)\s[^>]*="
+        rb"|<doc\s[^>]*\b(?:docid|sysid|genre|origlang)=)",
+        "Take out its sentences, one per line. A recipe reads public corpora by their id, such as "
+        "`corpus.test: [wmt17]` (synmt --docs corpora)",
     ),
-    ("CoNLL-U", r"(?:#[^\n]*\n|\s)*1(?:-\d+)?\t(?:[^\t\n]+\t){8}[^\t\n]+(?:\n|$)", _TREES),
+    (
+        "CoNLL-U",
+        rb"(?:#[^\n]*\n|\s)*1(?:-\d+)?\t(?:[^\t\n]+\t){8}[^\t\n]+(?:\n|$)",
+        "Trees belong in `--parses` or in `source_parses` of a recipe; "
+        "`sed -n 's/^# text = //p'` takes out the text",
+    ),
     (
         "JSON",
-        r'\s*(?:\[\s*)?\{\s*"[^"\n]*"\s*:\s*["\[{\d.tfn-]|\s*\[\s*\n\s*"|\s*\["[^\n]*"\]\s*$',
-        f"`synmt translate` reads JSON lines with `--jsonl`. {_TAKE_OUT}, such as with `jq "
-        "-r .text`",
+        rb'\s*(?:\[\s*)?\{\s*"[^"\n]*"\s*:\s*["\[{\d.tfn-]|\s*\[\s*\n\s*"|\s*\["[^\n]*"\]\s*$',
+        "`synmt translate` reads JSON lines with `--jsonl`",
     ),
 )
 """Names, patterns of the beginning, and what to do."""
@@ -115,8 +91,12 @@ def decode_lines(stream: Iterable[bytes], *, where: str, first: int = 0) -> Iter
             raise too_long(number, where)
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise not_utf8(raw, number, error, where=where) from None
+        except UnicodeDecodeError:
+            raise SynmtError(
+                f"line {number} is not UTF-8",
+                where=where,
+                do="Convert the file, for example with `iconv -f latin1 -t utf-8`",
+            ) from None
         yield line.removesuffix("\n").removesuffix("\r")
 
 
@@ -129,21 +109,17 @@ def too_long(number: int, where: str) -> SynmtError:
 def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator[list[str]]:
     """Yield the lines of a stream in groups of at most `size`, as they arrive, without waiting for
     more."""
-    waiting: deque[bytes] = deque()
-    lines = decode_lines(iter(waiting.popleft, None), where=where)
-    rest = b""
+    number, rest = 0, b""
     # read1 returns the available bytes; a plain file has no such method, and never waits
     read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
-    while chunk := read(1 << 16):
+    while (chunk := read(1 << 16)) and len(rest) <= LONGEST:
         *complete, rest = (rest + chunk).split(b"\n")
-        waiting.extend(complete)
-        while waiting:
-            yield list(islice(lines, min(size, len(waiting))))
-        if len(rest) > LONGEST:
-            break
+        for start in range(0, len(complete), size):
+            group = complete[start : start + size]
+            yield list(decode_lines(group, where=where, first=number))
+            number += len(group)
     if rest:
-        waiting.append(rest)
-        yield list(islice(lines, 1))
+        yield list(decode_lines([rest], where=where, first=number))
 
 
 @contextlib.contextmanager
@@ -153,13 +129,8 @@ def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[
     allowed: formats that it may have; any other is refused (see `_FORMATS`).
     """
     if str(path) == "-":
-        if sys.stdin is None:
-            raise SynmtError(
-                "standard input is closed",
-                do="Name a file, or let another command write into this one",
-            )
         stream = sys.stdin.buffer
-        refuse_other_formats(_beginning(stream), where="standard input", allowed=allowed)
+        _refuse_other_formats(stream, "standard input", allowed)
         yield stream
         return
     try:
@@ -169,7 +140,7 @@ def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[
     with stream:
         try:
             text = io.BufferedReader(stream) if isinstance(stream, gzip.GzipFile) else stream  # type: ignore[type-var]
-            refuse_other_formats(_beginning(text), where=str(path), allowed=allowed)
+            _refuse_other_formats(text, str(path), allowed)
             yield text
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             do = "Copy it or compress it again; if it isn't compressed, take .gz off its name"
@@ -178,20 +149,13 @@ def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[
             ) from None
 
 
-def _beginning(stream: Any) -> bytes:
-    """Look at the first bytes of a stream, as far as they have arrived, without consuming them."""
-    return stream.peek(_BEGINNING)[:_BEGINNING] if hasattr(stream, "peek") else b""
-
-
-def refuse_other_formats(beginning: bytes, *, where: str, allowed: Collection[str] = ()) -> None:
-    """Raise UsageError if a file with this beginning is not plain text.
-
-    allowed: names of formats that the file may have.
-    """
+def _refuse_other_formats(stream: Any, where: str, allowed: Collection[str]) -> None:
+    """Raise UsageError for a stream that is not plain text, by its first bytes, as far as they have
+    arrived."""
+    beginning = stream.peek(_BEGINNING)[:_BEGINNING] if hasattr(stream, "peek") else b""
     text = beginning.removeprefix(BOM_UTF8)
     for name, pattern, do in _FORMATS:
-        raw = pattern if isinstance(pattern, bytes) else pattern.encode()
-        if name not in allowed and re.match(raw, text, re.DOTALL | re.IGNORECASE):
+        if name not in allowed and re.match(pattern, text, re.DOTALL | re.IGNORECASE):
             raise UsageError(f"this is {name}, not one sentence per line", where=where, do=do)
 
 
@@ -231,7 +195,7 @@ def stored_sha256(path: Path, *, unpacked: bool = False) -> str:
     unpacked = unpacked and path.suffix == ".gz"
     try:
         state = path.stat()
-        if state.st_size < (_LARGE // 8 if unpacked else _LARGE):
+        if state.st_size < _LARGE:
             return sha256(path, unpacked=unpacked)
     except OSError as error:
         raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
@@ -258,7 +222,7 @@ def cache_folder() -> Path:
 
     chosen = os.environ.get("SYNMT_CACHE")
     default = platformdirs.user_cache_dir("synmt", appauthor=False)
-    return own_folder(Path(chosen).expanduser() if chosen else Path(default))
+    return Path(chosen or default).expanduser()
 
 
 def offline() -> bool:

@@ -15,7 +15,7 @@ import synmt.model.variants
 from synmt.arrays import SIDES, Side
 from synmt.data.vocabulary import Vocabulary, punctuation_pieces
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files.own_code import folders_searched, import_own, is_own
+from synmt.files.own_code import import_own, is_own
 from synmt.model.lstm import Lstm
 from synmt.model.placement import Layers, check_signals, place_variant
 from synmt.model.seq2seq import Seq2Seq
@@ -121,11 +121,12 @@ def variant_class(
     module = _module(name, where, code)
     if module is None:
         names = variant_names()
-        allowed = f"Variants: {', '.join(names)}, or the dotted path of your own module"
+        allowed = f"Variants: {', '.join(names)}, or the dotted path of a module that is installed"
+        allowed += " or in the working folder"
         raise UsageError(
             f"there is no variant '{name}'",
             where=where,
-            allowed=f"Folders searched: {folders_searched(code)}" if is_own(name) else allowed,
+            allowed=allowed,
             do=did_you_mean(name, names),
         )
     class_name = name.rpartition(".")[2].title().replace("_", "")

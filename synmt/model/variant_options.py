@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from synmt.errors import SynmtError, UsageError, all_in_one, but_is, did_you_mean, plain_message
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, plain_message
 from synmt.model.variant import Variant
 from synmt.recipe.model import WIDEST
 from synmt.recipe.schema import VariantRecipe
@@ -58,14 +58,14 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
             if any(number > WIDEST for number in _integers(options[name])):
                 errors.append(
                     UsageError(
-                        f"an option is at most {WIDEST}{but_is(value)}", where=f"{where}.{name}"
+                        f"an option is at most {WIDEST}, not {value!r}", where=f"{where}.{name}"
                     )
                 )
         except ValidationError as error:
             # a union reports one message for each of its members
             messages = dict.fromkeys(map(plain_message, error.errors()))
             errors.append(
-                UsageError(f"{', or '.join(messages)}{but_is(value)}", where=f"{where}.{name}")
+                UsageError(f"{', or '.join(messages)}, not {value!r}", where=f"{where}.{name}")
             )
     if errors:
         raise all_in_one(errors)

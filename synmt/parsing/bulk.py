@@ -21,7 +21,6 @@ from pydantic import Field
 
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_cached_json
-from synmt.files.language import watched
 from synmt.files.reading import (
     cache_folder,
     fingerprint,
@@ -130,10 +129,6 @@ def parse_file(
     with _work_folder(target, parser.fingerprint, overwrite) as folder:
         digest = hashlib.sha256()
         lines = read_lines(source)
-        if not Path(source).is_file():
-            # a file is checked before, and a pipe can be read only once
-            where = "standard input" if str(source) == "-" else str(source)
-            lines = watched(lines, lambda line: [line], _language_of(parser), where=where)
         shards = shards_of(_hashed(lines, digest), shard_lines)
         count = processes = 0
         for state, manifest, processes in _parse_shards(parser, shards, folder, workers, fewer):
@@ -152,17 +147,11 @@ def parse_stream(
     """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several
     have arrived."""
     first = 1
-    groups = read_available_lines(stream, _WINDOW, where=where)
-    for lines in watched(groups, list, _language_of(parser), where=where):
+    for lines in read_available_lines(stream, _WINDOW, where=where):
         parses = parser.parse(lines, on_failure=partial(_warn, first))
         pairs = enumerate(zip(parses, lines, strict=True), start=first)
         yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
         first += len(lines)
-
-
-def _language_of(parser: Parser) -> str:
-    """Return the code of the language that a parser reads; empty if it is not known."""
-    return str(parser.identity.get("language", ""))
 
 
 def _warn(first: int, index: int, reason: str) -> None:

@@ -29,7 +29,6 @@ from typing_extensions import NotRequired, TypedDict
 
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
-from synmt.files.links import in_place
 from synmt.files.reading import cache_folder
 from synmt.parsing.parser import OnFailure, Parser
 from synmt.syntax.parse import Arcs, Parse
@@ -105,7 +104,6 @@ class CachedParser:
             return None
         path = self.path
         try:
-            in_place(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             # a new connection for each call, since a process may fork, and threads may not share a
             # connection

@@ -9,7 +9,7 @@ from typing import Any
 
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import Count, read_cached_json
-from synmt.files.writing import is_stream, wrong_compression
+from synmt.files.writing import is_stream
 
 FOREIGN = "exists, and is not a finished file of `synmt parse`"
 
@@ -59,8 +59,6 @@ def check_target(target: Path, *, overwrite: bool) -> None:
             where=str(target),
             do="Leave the output out, and redirect standard output",
         )
-    if wrong := wrong_compression(target):
-        raise wrong
     folder, summary = parts_folder(target), summary_path(target)
     if not _is_of_a_run(folder):
         # not even on request: the user hardly means this folder by --overwrite

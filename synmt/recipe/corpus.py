@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from synmt.recipe.data import StrictModel
+from synmt.recipe.data import StrictModel, refuse
 
 _TAG = re.compile(r"<(?!(?:pad|unk|/?s)>)[!-;=?-~]+>")
 """ASCII, which no normalization of a vocabulary changes, and no name of its special pieces."""
@@ -67,22 +67,21 @@ class CorpusItem(_Annotations):
 
     @model_validator(mode="after")
     def _one_text(self) -> CorpusItem:
-        if (self.id is None) == (self.source is None and self.target is None):
-            raise ValueError("give either `id`, or `source` and `target`")
-        if self.id is None and (self.source is None or self.target is None):
-            raise ValueError("`source` and `target` belong together")
-        if self.lines and self.fraction < 1:
-            raise ValueError("give `lines` or `fraction`, not both")
-        if (self.id is not None or self.is_drawn) and self.annotations():
-            text = "a public corpus" if self.id is not None else "drawn pairs"
-            raise ValueError(
-                f"{', '.join(self.annotations())} need files of which every line is used, "
-                f"not {text}"
-            )
-        if self.tag and not _TAG.fullmatch(self.tag):
-            raise ValueError(
-                f"`tag` must be plain letters in angle brackets, such as <BT>, not '{self.tag}'"
-            )
+        pair = self.source is not None and self.target is not None
+        part = self.source is not None or self.target is not None
+        extra = ", ".join(self.annotations())
+        refuse(
+            (
+                pair != part or pair == (self.id is not None),
+                "give either `id`, or `source` and `target`",
+            ),
+            (self.lines and self.fraction < 1, "give `lines` or `fraction`, not both"),
+            (extra and (self.is_drawn or not pair), f"{extra} need files whose lines are all used"),
+            (
+                self.tag and not _TAG.fullmatch(self.tag),
+                f"`tag` must be letters in angle brackets, such as <BT>, not '{self.tag}'",
+            ),
+        )
         return self
 
     @property
@@ -96,13 +95,9 @@ class CorpusItem(_Annotations):
 
     def files(self) -> SplitFiles | None:
         """Return the files, unless the text is a public corpus."""
-        if self.source is None or self.target is None:
-            return None
-        return SplitFiles(
-            source=self.source,
-            target=self.target,
-            **{n: getattr(self, n) for n in self.annotations()},
-        )
+        names = ["source", "target", *self.annotations()]
+        values = {name: getattr(self, name) for name in names}
+        return SplitFiles.model_validate(values) if self.id is None else None
 
 
 class CorpusRecipe(StrictModel):
@@ -141,42 +136,61 @@ class CorpusRecipe(StrictModel):
             return values
         values = {key: value for key, value in values.items() if value is not None}
         if "train" in values:
-            train = values["train"]
-            train = train if isinstance(train, list | tuple) else [train]
-            values["train"] = tuple(map(_item, train))
+            values["train"] = tuple(map(_item, _listed(values["train"])))
         if "valid" in values:
             values["valid"] = _item(values["valid"])
-        if "test" in values:
-            values["test"] = _named_items(values["test"])
+        tests = values.get("test", {})
+        if not isinstance(tests, dict):
+            # public test sets have their ids as their names
+            items = list(map(_item, _listed(tests)))
+            refuse(
+                (
+                    not all(isinstance(item, dict) and "id" in item for item in items),
+                    "files in `test` need a name: `test: {news: {source: …, target: …}}`",
+                ),
+            )
+            tests = {str(item["id"]): item for item in items}
+        values["test"] = {name: _item(item) for name, item in tests.items()}
         return values
 
     @model_validator(mode="after")
     def _one_way(self) -> CorpusRecipe:
         named = [key for key in ("name", "folder", "train") if getattr(self, key)]
-        if len(named) != 1:
-            what = "give one of `name`, `folder`, or `train` with `valid`"
-            if named:
-                what += f"; here: {', '.join(named)} (corpus.{named[0]}=null removes one)"
-            raise ValueError(what)
-        if self.train and self.valid is None:
-            raise ValueError("`train` also needs `valid`, which selects the best checkpoint")
-        if self.train and not any(item.weight for item in self.train):
-            raise ValueError("`train` needs a `weight` above 0")
-        annotations = [name for item in self.train for name in item.annotations()]
-        if len(self.train) > 1 and annotations:
-            raise ValueError(f"`train` has several parts, so none can have {annotations[0]}")
-        others = {f"test.{name}": item for name, item in self.test.items()}
-        for name, item in {"valid": self.valid, **others}.items():
-            if item is not None and (item.weight != 1 or item.tag):
-                raise ValueError(f"`weight` and `tag` are for train, not for {name}")
+        parts = len(self.train)
+        refuse(
+            (
+                len(named) != 1,
+                "give one of `name`, `folder`, or `train` with `valid`; here: "
+                f"{', '.join(named) or 'none'} (corpus.name=null removes one)",
+            ),
+            (
+                parts and self.valid is None,
+                "`train` also needs `valid`, which selects the best checkpoint",
+            ),
+            (
+                parts and not any(item.weight for item in self.train),
+                "`train` needs a `weight` above 0",
+            ),
+            (
+                parts > 1 and any(item.annotations() for item in self.train),
+                "`train` has several parts, so none can have trees or labels",
+            ),
+        )
         for name, item in self.test.items():
             # the name is that of a folder; an id has its own name
-            if name in ("train", "valid") or (name != item.id and not _NAME.fullmatch(name)):
-                raise ValueError(
+            wrong = name in ("train", "valid") or (name != item.id and not _NAME.fullmatch(name))
+            refuse(
+                (
+                    wrong,
                     f"'{name}' cannot be the name of a test set: use letters, digits and . _ + -, "
-                    "not train or valid"
+                    "not train or valid",
                 )
+            )
         return self
+
+
+def _listed(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, list | tuple) else [values]
 
 
 def _item(values: Any) -> Any:
@@ -184,22 +198,3 @@ def _item(values: Any) -> Any:
     if isinstance(values, str):
         return {"id": values}
     return dict(values) if isinstance(values, SplitFiles) else values
-
-
-def _named_items(values: Any) -> Any:
-    """Turn a list of public test sets into a mapping; each has its id as its name."""
-    if isinstance(values, dict):
-        return {name: _item(item) for name, item in values.items()}
-    items = list(map(_item, values if isinstance(values, list | tuple) else [values]))
-    named: dict[str, Any] = {}
-    for item in items:
-        name = item.get("id") if isinstance(item, dict) else getattr(item, "id", None)
-        if name is None:
-            example = "`test: {news: {source: …, target: …}}`"
-            raise ValueError(f"files in `test` need a name: {example}")
-        if not isinstance(name, str):
-            raise ValueError(f"the id of a test set is a name, not {name!r}")
-        if name in named:
-            raise ValueError("`test` has the same test set twice")
-        named[name] = item
-    return named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +17,7 @@ def parser_model(model: str, language: str) -> str:
     another model."""
     if model != "auto":
         return model
-    return "compact" if language in (path.name for path in COMPACT.iterdir()) else "official"
+    return "compact" if language in os.listdir(COMPACT) else "official"
 
 
 class StrictModel(BaseModel):
@@ -25,6 +26,13 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+
+def refuse(*rules: tuple[object, str]) -> None:
+    """Raise ValueError for the first rule whose condition is true, with its message."""
+    for condition, message in rules:
+        if condition:
+            raise ValueError(message)
 
 
 class TextRecipe(StrictModel):
@@ -56,14 +64,17 @@ class TextRecipe(StrictModel):
 
     @model_validator(mode="after")
     def _fits_the_tokenizer(self) -> TextRecipe:
-        for key in ("split_hyphens", "escape"):
-            if getattr(self, key) and self.tokenizer != "moses":
-                raise ValueError(f"`{key}` needs `tokenizer: moses`")
-        for key in ("truecase", "already_cut"):
-            if getattr(self, key) and self.tokenizer == "none":
-                raise ValueError(f"`{key}` needs a tokenizer, since it is about words")
-        if self.truecase and self.lowercase:
-            raise ValueError("use either `truecase` or `lowercase`")
+        refuse(
+            (
+                (self.split_hyphens or self.escape) and self.tokenizer != "moses",
+                "`split_hyphens` and `escape` need `tokenizer: moses`",
+            ),
+            (
+                (self.truecase or self.already_cut) and self.tokenizer == "none",
+                "`truecase` and `already_cut` need a tokenizer, since they are about words",
+            ),
+            (self.truecase and self.lowercase, "use either `truecase` or `lowercase`"),
+        )
         return self
 
     @property
@@ -134,10 +145,13 @@ class ParserRecipe(StrictModel):
 
     @model_validator(mode="after")
     def _given_constituents_stay(self) -> ParserRecipe:
-        if self.constituents == "given" and (self.control not in ("none", "gold") or self.rewire):
-            raise ValueError(
-                "`control` and `rewire` change dependencies, and `constituents: given` reads none"
+        changed = self.control not in ("none", "gold") or self.rewire
+        refuse(
+            (
+                self.constituents == "given" and changed,
+                "`control` and `rewire` change dependencies, and `constituents: given` reads none",
             )
+        )
         return self
 
 
@@ -166,10 +180,7 @@ class VocabularyRecipe(StrictModel):
 
     @model_validator(mode="after")
     def _drops_merges(self) -> VocabularyRecipe:
-        if self.dropout and self.kind != "bpe":
-            raise ValueError(
-                f"`dropout` needs `kind: bpe`, whose merges it drops; the kind is {self.kind}"
-            )
+        refuse((self.dropout and self.kind != "bpe", "`dropout` needs `kind: bpe`"))
         return self
 
     def identity(self) -> str:
@@ -204,12 +215,11 @@ class TasksRecipe(StrictModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> TasksRecipe:
-        if "none" not in (self.parsing, self.mixed):
-            raise ValueError("use either `parsing` or `mixed`")
-        if self.mixed_only and self.mixed != "dependencies":
-            raise ValueError(
-                "`mixed_only` needs `mixed: dependencies`, since new text is parsed. To train on "
-                "bracketings alone, "
-                "give them as the source of the corpus"
-            )
+        refuse(
+            ("none" not in (self.parsing, self.mixed), "use either `parsing` or `mixed`"),
+            (
+                self.mixed_only and self.mixed != "dependencies",
+                "`mixed_only` needs `mixed: dependencies`, since new text is parsed",
+            ),
+        )
         return self

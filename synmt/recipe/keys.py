@@ -9,10 +9,14 @@ from typing import Any
 
 from synmt.recipe.schema import Recipe
 
-_TYPES = {"string": "text", "integer": "whole number", "number": "number"}
+_TYPES = {
+    "path": "path",
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+}
 _LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-_HUGE = 1 << 40
-"""A limit from here on, such as that of seeds, tells the user nothing."""
 
 _Schema = Mapping[str, Any]
 
@@ -47,34 +51,26 @@ class RecipeKey:
 def list_keys(words: Iterable[str] = ()) -> list[RecipeKey]:
     """List the keys that match all words, in the order of the recipe."""
     words, schema = list(words), Recipe.model_json_schema()
-    return [key for key in _keys(schema, schema["$defs"], "", {}) if key.matches(words)]
+    return [key for key in _keys(schema, schema["$defs"], "") if key.matches(words)]
 
 
-def _keys(
-    schema: _Schema, definitions: _Schema, prefix: str, known: dict[str, str]
-) -> Iterator[RecipeKey]:
-    """Yield the keys of one section and of those in it; `known` says where the keys of a section
-    were listed."""
+def _keys(schema: _Schema, definitions: _Schema, prefix: str) -> Iterator[RecipeKey]:
+    """Yield the keys of one section, and of those in it."""
     for name, key in schema["properties"].items():
         path, meaning = prefix + name, " ".join(key.get("description", "").split())
         section, ending = _section(key)
         if section is None:
             yield RecipeKey(path, yaml_text(key.get("default")), allowed_values(key), meaning)
-        elif section in known:
-            yield RecipeKey(path + ending, "", f"the keys of {known[section]}", meaning)
         else:
-            known[section] = path + ending
             yield RecipeKey(path + ending, "", "", meaning)
-            yield from _keys(definitions[section], definitions, f"{path}{ending}.", known)
+            yield from _keys(definitions[section], definitions, f"{path}{ending}.")
 
 
 def _section(key: _Schema) -> tuple[str | None, str]:
     """Name the definition of a key's own keys, if it has some, and what comes between."""
-    inside = {"items": "[]", "additionalProperties": ".NAME"}
     parts = [(part, "") for part in key.get("anyOf", [key])]
-    for part, ending in parts + [
-        (key[name], ending) for name, ending in inside.items() if name in key
-    ]:
+    parts += [(key.get("items", {}), "[]"), (key.get("additionalProperties", {}), ".NAME")]
+    for part, ending in parts:
         if "$ref" in part:
             return part["$ref"].rpartition("/")[2], ending
     return None, ""
@@ -88,25 +84,19 @@ def yaml_text(default: Any) -> str:
 
 
 def allowed_values(key: Mapping[str, Any]) -> str:
-    """Write which values a key may have, from its JSON schema: `bpe, unigram or word`,
+    """Write which values a key may have, from its JSON schema: `bpe or unigram or word`,
     `number ≥ 0, < 1`."""
     if "anyOf" in key:
         return " or ".join(
             allowed_values(part) for part in key["anyOf"] if part != {"type": "null"}
         )
     if "const" in key or "enum" in key:
-        *others, last = map(str, key.get("enum", [key.get("const")]))
-        return " or ".join(filter(None, [", ".join(others), last]))
+        return " or ".join(map(str, key.get("enum", [key.get("const")])))
     if key.get("type") == "array":
-        entries = key.get("prefixItems", [])
-        count = f" of {len(entries)}" if entries else ""
-        return f"list{count}: {allowed_values(entries[0] if entries else key['items'])}"
+        entries = key.get("prefixItems") or [key["items"]]
+        return f"list: {', '.join(map(allowed_values, entries))}"
     if key.get("type") == "object":
         return f"name: {allowed_values(key['additionalProperties'])}"
-    if key.get("type") == "boolean":
-        return "true or false"
-    kind = "path" if key.get("format") == "path" else _TYPES.get(key.get("type", ""), "")
-    limits = [
-        f"{sign} {key[name]}" for name, sign in _LIMITS.items() if key.get(name, _HUGE) < _HUGE
-    ]
+    kind = _TYPES.get(key.get("format") or key.get("type", ""), "")
+    limits = [f"{sign} {key[name]}" for name, sign in _LIMITS.items() if name in key]
     return " ".join([kind, ", ".join(limits)]).strip()

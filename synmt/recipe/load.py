@@ -8,32 +8,18 @@ errors are reported at once, before anything runs.
 from __future__ import annotations
 
 import json
-import os
-import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
-from synmt.errors import (
-    SynmtError,
-    UsageError,
-    all_in_one,
-    counted,
-    did_you_mean,
-    given_value,
-    one_text,
-    plain_message,
-)
-from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
+from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
+from synmt.recipe.catalogue import find_recipe
 from synmt.recipe.keys import list_keys
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
-
-_TYPE = re.compile(r"^(?:int|function-after)$|\[")
-"""The name of a type, in pydantic's location of a problem."""
 
 
 def load_recipe(path: str | Path | Recipe, overrides: Iterable[str] = ()) -> Recipe:
@@ -42,8 +28,6 @@ def load_recipe(path: str | Path | Recipe, overrides: Iterable[str] = ()) -> Rec
     path: a file, or the name of a shipped recipe, such as `nc11-pascal`. A Recipe is returned as it
         is, and has no overrides.
     """
-    if isinstance(overrides, str):
-        raise one_text(overrides, "overrides")
     overrides = list(overrides)
     if isinstance(path, Recipe):
         if overrides:
@@ -63,12 +47,15 @@ def check_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
         # strict JSON turns lists into tuples and strings into paths, but never "3" into a number
         return Recipe.model_validate_json(json.dumps(values, default=str))
     except ValidationError as error:
-        problems = [
-            {**problem, "loc": [*_as_written(problem["loc"], values)]} for problem in error.errors()
-        ]
-        raise all_in_one(
-            [_explain(problem, where) for problem in _of_one_value(problems)]
-        ) from None
+        errors: dict[str, UsageError] = {}
+        for problem in error.errors():
+            parts = list(map(str, problem["loc"]))
+            if problem["type"] != "extra_forbidden":
+                # the place of a value that may have several types ends in one of them
+                parts = [part for part in parts if "[" not in part]
+            key = ".".join(parts) or "the recipe"
+            errors.setdefault(key, _explain(dict(problem), key, where))
+        raise all_in_one(list(errors.values())) from None
 
 
 def set_key(values: dict[str, Any], key: str, value: Any) -> None:
@@ -76,12 +63,17 @@ def set_key(values: dict[str, Any], key: str, value: Any) -> None:
     no section."""
     *sections, last = key.split(".")
     place: Any = values
-    for depth, section in enumerate(sections):
-        place = _step_into(place, section, ".".join(sections[: depth + 1]))
-    if isinstance(place, list):
-        place[_index(place, last, key)] = deepcopy(value)
-    else:
-        place[last] = deepcopy(value)
+    try:
+        for section in sections:
+            is_list = isinstance(place, list)
+            place = place[int(section)] if is_list else place.setdefault(section, {})
+        place[int(last) if isinstance(place, list) else last] = deepcopy(value)
+    except (AttributeError, IndexError, TypeError, ValueError):
+        raise UsageError(
+            f"'{key}' is not in the recipe",
+            where="override",
+            allowed="An item of a list is written by its number, from 0, and a value has no keys",
+        ) from None
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -94,11 +86,11 @@ def _with_bases(first: str | Path) -> dict[str, Any]:
     recipes: dict[Path, dict[str, Any]] = {}
     name, extended_by = first, None
     while name is not None:
-        path = _find(Path(name), extended_by)
+        path = find_recipe(Path(name), extended_by)
         if path.resolve() in recipes:
             do = f"Change `extends` of {extended_by}"
             raise UsageError("the recipe extends itself", where=str(path), do=do)
-        values = _plain(load_yaml(path), path)
+        values = load_yaml(path)
         if not isinstance(values, dict):
             raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
         recipes[path.resolve()] = values
@@ -123,46 +115,10 @@ def _forget_text(base: dict[str, Any], corpus: Any) -> None:
     """Remove the text of a base recipe if another recipe, or an override, names one by another key
     of `corpus`."""
     old = base.get("corpus")
-    if (
-        isinstance(old, dict)
-        and isinstance(corpus, dict)
-        and any(corpus.get(key) for key in _TEXTS)
-    ):
+    if isinstance(old, dict) and isinstance(corpus, dict) and any(map(corpus.get, _TEXTS)):
         base["corpus"] = {
             key: value for key, value in old.items() if key not in _TEXTS or key in corpus
         }
-
-
-def _find(name: Path, extended_by: Path | None) -> Path:
-    """Find a recipe by the path or name that the user or the recipe which extends it gives."""
-    folder = extended_by.parent if extended_by else Path()
-    try:
-        # not `Path.resolve`, which before Python 3.13 raises a RuntimeError for a link that leads
-        # to itself
-        exists = Path(os.path.realpath(folder / name)).exists()
-        path = find_recipe(name, folder) or (folder / name if exists else None)
-    except (ValueError, OSError) as error:
-        # a null character, half of a surrogate pair, or more characters than a name of a file may
-        # have
-        why = f" ({error.strerror})" if isinstance(error, OSError) else ""
-        raise UsageError(
-            f"not a valid path{why}: {name.name!r}", where=str(extended_by or "recipe")
-        ) from None
-    if path and extended_by and path.samefile(extended_by):
-        # a user's recipe may have the name of the shipped one that it extends
-        path = find_shipped(name) or path
-    if path is None:
-        raise no_such_recipe(name, folder, extended_by)
-    return path
-
-
-def _plain(values: Any, path: Path) -> Any:
-    """Copy values as JSON has them: keys are strings, and an override of one place leaves aliases
-    of it alone."""
-    try:
-        return json.loads(json.dumps(values, default=str))
-    except ValueError:
-        raise UsageError("an alias names something that contains it", where=str(path)) from None
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,164 +132,54 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _apply_override(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
-    if any("\ud800" <= sign <= "\udfff" for sign in override):
-        # bytes of the command line that the shell's encoding does not have
-        raise UsageError(
-            f"{override!r} is not UTF-8", do="Write it in UTF-8, in a shell with a UTF-8 locale"
-        )
     if not equals or not key:
         raise UsageError(
             f"'{override}' is not an override", allowed="Overrides look like training.max_steps=100"
         )
-    value = parse_yaml_value(text, depth=key.count(".") + 1)
+    value = parse_yaml_value(text)
     section, _, last = key.partition(".")
     if section == "corpus":
         _forget_text(values, {last: value})
     set_key(values, key, value)
 
 
-def _step_into(place: Any, section: str, so_far: str) -> Any:
-    if isinstance(place, list):
-        inside = place[_index(place, section, so_far)]
-    else:
-        inside = place.setdefault(section, {})
-    if not isinstance(inside, dict | list):
-        raise UsageError(f"'{so_far}' is a value and has no keys", where="override")
-    return inside
-
-
-def _index(items: list[Any], text: str, key: str) -> int:
-    if text.isdecimal() and int(text) < len(items):
-        return int(text)
-    allowed = "Its only item is 0" if len(items) == 1 else f"Its items are 0 to {len(items) - 1}"
-    raise UsageError(
-        f"'{key}' is not an index of a list with {counted(len(items), 'item')}",
-        allowed=allowed if items else "",
-    )
-
-
-def _as_written(location: Iterable[Any], values: Any) -> Iterator[Any]:
-    """Yield the keys of a place, without the index of an item that is written without its list."""
-    for part in location:
-        if isinstance(part, int) and isinstance(values, Mapping | str):
-            continue
-        yield part
-        try:
-            values = values[part]
-        except (LookupError, TypeError):
-            values = None
-
-
-def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Join the problems of one value, which has several if its type is a union."""
-    joined: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for problem in problems:
-        keys = list(problem["loc"])
-        # an unknown key comes last, and may look like one of the type names in the location of a
-        # union's value
-        unknown = [keys.pop()] if problem["type"] == "extra_forbidden" else []
-        keys = [part for part in keys if not _TYPE.search(str(part))] + unknown
-        place = (*keys, bool(unknown))
-        message = plain_message(problem)
-        if place in joined:
-            message = f"{joined[place]['msg']}, or {message}"
-        joined[place] = {**problem, "loc": keys, "msg": message}
-    return list(joined.values())
-
-
-def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
-    location = problem["loc"]
-    key = ".".join(str(part) for part in location) or "the recipe"
-    if problem["type"] == "extra_forbidden":
-        return _unknown_key([str(part) for part in location], where)
-    if problem["type"] == "missing":
+def _explain(problem: Mapping[str, Any], key: str, where: str) -> UsageError:
+    kind = problem["type"]
+    if kind == "missing":
         return UsageError(f"'{key}' is missing", where=where)
-    if problem["type"] == "string_pattern_mismatch":
-        what = f"{key}: {problem['input']!r} is not a valid folder name"
+    if kind == "extra_forbidden":
+        near = did_you_mean(key, [known.path for known in list_keys()])
         return UsageError(
-            what,
-            where=where,
-            do="Use letters, digits and `_ . + -`, and begin with a letter, a digit or _",
+            f"there is no key '{key}'", where=where, do=near or "`synmt train --keys` lists all"
         )
-    # one that holds others is listed with what comes between
-    listed = any(known.path in (key, f"{key}[]", f"{key}.NAME") for known in list_keys())
-    do = f"`synmt train --keys {key}` shows its values" if listed else ""
-    return UsageError(f"{key}: {problem['msg']}{given_value(problem)}", where=where, do=do)
-
-
-def _unknown_key(location: list[str], where: str) -> SynmtError:
-    *sections, name = location
-    section: Any = Recipe
-    for part in sections:
-        field = section.model_fields.get(part) if section is not None else None
-        # a part that is not a field is the key of a mapping, such as the name of a test set
-        section = _section(field.annotation) if field is not None else section
-    names = sorted(section.model_fields) if section is not None else []
-    elsewhere = [
-        f"'{key}.{name}'"
-        for key, field in Recipe.model_fields.items()
-        if name in getattr(_section(field.annotation), "model_fields", ())
-    ]
-    place = ".".join(sections)
-    return UsageError(
-        f"{place + ' has no' if place else 'a recipe has no'} key '{name}'",
-        where=where,
-        allowed=f"Keys: {', '.join(names)}" if names else "",
-        do=f"Did you mean {' or '.join(elsewhere)}?" if elsewhere else did_you_mean(name, names),
-    )
-
-
-def _section(annotation: Any) -> Any:
-    """Find the section in the type of a field: itself, optional, or the values of a mapping."""
-    return next(
-        (kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields")),
-        None,
-    )
+    if kind == "value_error":
+        return UsageError(f"{key}: {plain_message(problem)}", where=where)
+    last = [part for part in key.split(".") if not part.isdecimal()][-1]
+    what = f"{key}: {plain_message(problem)}, not {problem['input']!r}"
+    return UsageError(what, where=where, do=f"`synmt train --keys {last}` shows its values")
 
 
 def recipe_differences(
-    first: Any, other: Any, may_differ: Container[str], key: str = ""
+    first: Mapping[str, Any], other: Mapping[str, Any], may_differ: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield each key in which the values of two recipes differ, as an override names it, with both
     values as text.
 
-    may_differ: keys that do not count.
+    may_differ: keys and sections that do not count.
     """
-    if key in may_differ or first == other:
-        return
-    parts = list(_pair_parts(first, other))
-    for name, before, after in parts:
-        yield from recipe_differences(
-            before, after, may_differ, f"{key}.{name}" if key else str(name)
-        )
-    if not parts:
-        yield key, _as_text(first), _as_text(other)
+    before, after = _flat(first), _flat(other)
+    for key in before | after:
+        values = before.get(key, "the default"), after.get(key, "the default")
+        counts = not any(f"{key}.".startswith(f"{same}.") for same in may_differ)
+        if counts and values[0] != values[1]:
+            yield key, *values
 
 
-def _pair_parts(first: Any, other: Any) -> Iterator[tuple[Any, Any, Any]]:
-    if isinstance(first, Mapping) and isinstance(other, Mapping):
-        yield from (
-            (name, first.get(name, ...), other.get(name, ...))
-            for name in dict.fromkeys([*first, *other])
-        )
-    elif (
-        isinstance(first, list)
-        and isinstance(other, list)
-        and list(map(_name, first)) == list(map(_name, other))
-    ):
-        yield from ((index, *pair) for index, pair in enumerate(zip(first, other, strict=True)))
-
-
-def _name(value: Any) -> Any:
-    """Return the name of a variant, whose options say nothing next to those of another one."""
-    return value.get("name") if isinstance(value, Mapping) else None
-
-
-def _as_text(value: Any) -> str:
-    """Write a value; variants by their names only, as their options would make the message too
-    long."""
-    if value is ...:
-        return "the default"
-    if isinstance(value, list):
-        return f"[{', '.join(_as_text(one) for one in value)}]"
-    return str(value["name"]) if isinstance(value, Mapping) and "name" in value else repr(value)
+def _flat(values: Any, key: str = "") -> dict[str, str]:
+    """Write each value as text, by its key as in an override."""
+    if not values or not isinstance(values, Mapping | list):
+        return {key: repr(values)}
+    found: dict[str, str] = {}
+    for name, value in values.items() if isinstance(values, Mapping) else enumerate(values):
+        found |= _flat(value, f"{key}.{name}" if key else str(name))
+    return found

@@ -6,37 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from synmt.recipe.data import StrictModel
+from synmt.recipe.data import StrictModel, refuse
 
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"layers": 4, "model_dim": 128, "feedforward_dim": 256, "heads": 4},
-    "small": {"layers": 3, "model_dim": 256, "feedforward_dim": 1024, "heads": 4},
-    "base": {"layers": 6, "model_dim": 512, "feedforward_dim": 2048, "heads": 8},
-    "big": {"layers": 6, "model_dim": 1024, "feedforward_dim": 4096, "heads": 16},
+_NAMES = ("encoder_layers", "decoder_layers", "model_dim", "feedforward_dim", "heads")
+_SIZES = {
+    "tiny": (4, 4, 128, 256, 4),
+    "small": (3, 3, 256, 1024, 4),
+    "base": (6, 6, 512, 2048, 8),
+    "big": (6, 6, 1024, 4096, 16),
 }
-
-
-LSTM_SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"layers": 1, "model_dim": 128},
-    "small": {"layers": 2, "model_dim": 256},
-    "base": {"layers": 2, "model_dim": 512},
-    "big": {"layers": 2, "model_dim": 1024},
-}
-
-_OF_TRANSFORMERS = {
-    "feedforward_dim",
-    "heads",
-    "encoder_heads",
-    "attention_dropout",
-    "activation_dropout",
-    "norm",
-    "norm_kind",
-    "positions",
-    "feed_forward",
-}
-_OF_LSTMS = {"embedding_dim", "initial_range"}
+_LSTM_SIZES = {"tiny": (1, 1, 128), "small": (2, 2, 256), "base": (2, 2, 512), "big": (2, 2, 1024)}
+"""The numbers that `size` provides; those of an lstm are the first of the names."""
 
 WIDEST, DEEPEST = 1 << 20, 1000
 """Larger sizes and more layers fit into no memory; PyTorch's own errors come late, or never."""
@@ -45,7 +27,8 @@ _Part = Annotated[str, Field(strict=True, min_length=1)]
 
 
 class ModelRecipe(StrictModel):
-    """The network. `size` provides the numbers that are not set."""
+    """The network. `size` provides the numbers that are not set; keys that begin with `lstm:` or
+    `transformer:` matter for this architecture only."""
 
     architecture: Literal["transformer", "lstm"] = "transformer"
     """The kind of network."""
@@ -110,23 +93,9 @@ class ModelRecipe(StrictModel):
     def _fill_in_size(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        architecture = values.get("architecture", "transformer")
-        if foreign := sorted(_foreign(architecture) & values.keys()):
-            other = "transformer" if architecture == "lstm" else "lstm"
-            what = f"{', '.join(foreign)} belongs to architecture: {other}"
-            raise ValueError(f"{what}, but this model is a {architecture}")
-        sizes = LSTM_SIZES if architecture == "lstm" else SIZES
-        preset = dict(sizes.get(str(values.get("size", "base")), {}))
-        layers = preset.pop("layers", None)
-        if layers is not None:
-            preset |= {"encoder_layers": layers, "decoder_layers": layers}
-        return {**preset, **values}
-
-    @model_validator(mode="after")
-    def _starts_from_a_run(self) -> ModelRecipe:
-        if self.init_except and self.init is None:
-            raise ValueError("`init_except` needs `init`, the run whose weights are taken")
-        return self
+        sizes = _LSTM_SIZES if values.get("architecture") == "lstm" else _SIZES
+        preset = sizes.get(str(values.get("size", "base")), ())
+        return {**dict(zip(_NAMES, preset, strict=False)), **values}
 
     def heads_of(self, side: str) -> tuple[int, ...]:
         """List the number of attention heads of each layer of a side; a layer of an lstm counts as
@@ -137,47 +106,35 @@ class ModelRecipe(StrictModel):
             return (self.heads,) * self.decoder_layers
         return self.encoder_heads or (self.heads,) * self.encoder_layers
 
-    @model_serializer(mode="wrap")
-    def _own_values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out keys of the other architecture, which would be refused when the recipe is read
-        again."""
-        return {
-            name: value
-            for name, value in write(self).items()
-            if name not in _foreign(self.architecture)
-        }
-
     @model_validator(mode="after")
-    def _heads_fit(self) -> ModelRecipe:
-        if self.architecture == "lstm":
-            if self.model_dim % 2:
-                raise ValueError(
-                    f"model_dim {self.model_dim} is odd: the two directions each need half of it"
-                )
+    def _numbers_fit(self) -> ModelRecipe:
+        is_lstm = self.architecture == "lstm"
+        refuse(
+            (self.init_except and self.init is None, "`init_except` needs `init`"),
+            (
+                is_lstm and self.model_dim % 2,
+                f"model_dim {self.model_dim} is odd: the directions of an lstm halve it",
+            ),
+        )
+        if is_lstm:
             return self
-        if self.encoder_heads and len(self.encoder_heads) != self.encoder_layers:
-            count = len(self.encoder_heads)
-            raise ValueError(
-                f"encoder_heads has {count} numbers, but there are {self.encoder_layers} "
-                "encoder layers"
-            )
-        for heads in (self.heads, *self.encoder_heads):
-            if self.model_dim % heads:
-                raise ValueError(
-                    f"model_dim {self.model_dim} cannot be divided among {heads} heads"
-                )
-        if self.positions == "sinusoid" and self.model_dim % 2:
-            raise ValueError(
-                f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs"
-            )
-        for heads in (self.heads, *self.encoder_heads) if self.positions == "rotary" else ():
-            if (width := self.model_dim // heads) % 2:
-                raise ValueError(
-                    f"heads of width {width} (model_dim {self.model_dim}, {heads} heads) are odd: "
-                    "rotary turns pairs"
-                )
+        numbers, width = {self.heads, *self.encoder_heads}, self.model_dim
+        refuse(
+            (
+                len(self.encoder_heads) not in (0, self.encoder_layers),
+                f"encoder_heads needs a number for each of {self.encoder_layers} encoder layers",
+            ),
+            (
+                any(width % heads for heads in numbers),
+                f"model_dim {width} cannot be divided among {', '.join(map(str, numbers))} heads",
+            ),
+            (
+                self.positions == "sinusoid" and width % 2,
+                f"model_dim {width} is odd: sinusoidal positions come in pairs",
+            ),
+            (
+                self.positions == "rotary" and any(width // heads % 2 for heads in numbers),
+                f"the width of heads (model_dim {width}) is odd: rotary turns pairs",
+            ),
+        )
         return self
-
-
-def _foreign(architecture: Any) -> set[str]:
-    return _OF_TRANSFORMERS if architecture == "lstm" else _OF_LSTMS

@@ -16,16 +16,18 @@ from synmt.recipe.data import (
     TextRecipe,
     VocabularyRecipe,
     parser_model,
+    refuse,
 )
 from synmt.recipe.model import ModelRecipe
 
 LONGEST_NAME = 200
-"""Bytes of the name of a recipe: a file system takes 255, and seeds and temporary folders add to
+"""Letters of the name of a recipe: a file system takes 255, and seeds and temporary folders add to
 it."""
 
 SEEDS = 1 << 64
 """How many different seeds PyTorch can be given, from 0."""
 
+_Step = Annotated[int, Field(ge=1)]
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 _Metric = Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes"]
 
@@ -46,15 +48,14 @@ class VariantRecipe(StrictModel):
     page."""
     loss_weight: float = Field(default=1.0, ge=0)
     """Weight of its auxiliary loss, if it has one."""
-    loss_steps: tuple[int, int] | None = None
+    loss_steps: tuple[_Step, _Step] | None = None
     """The first and the last step of training in which its auxiliary loss counts, from 1; by
     default all."""
 
     @field_validator("loss_steps")
     @classmethod
     def _steps_in_order(cls, steps: tuple[int, int] | None) -> tuple[int, int] | None:
-        if steps is not None and not 1 <= steps[0] <= steps[1]:
-            raise ValueError("`loss_steps` are the first and the last step, counted from 1")
+        refuse((steps and steps[0] > steps[1], "the first step comes after the last one"))
         return steps
 
     @property
@@ -139,19 +140,16 @@ class TrainingRecipe(StrictModel):
 
     @model_validator(mode="after")
     def _has_what_it_uses(self) -> TrainingRecipe:
-        if self.use == "average" and self.average < 2:
-            raise ValueError("`use: average` needs `average: 2` or more")
-        if self.best == "bleu" and not self.validation_beam_size:
-            raise ValueError("`best: bleu` needs a `validation_beam_size` of 1 or more")
-        return self
-
-    @model_validator(mode="after")
-    def _decays_on_a_plateau(self) -> TrainingRecipe:
-        for name in ("decay", "max_decays") if self.schedule != "plateau" else ():
-            if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(
-                    f"`{name}` needs `schedule: plateau`, but the schedule is {self.schedule}"
-                )
+        refuse(
+            (
+                self.use == "average" and self.average < 2,
+                "`use: average` needs `average: 2` or more",
+            ),
+            (
+                self.best == "bleu" and not self.validation_beam_size,
+                "`best: bleu` needs a `validation_beam_size` of 1 or more",
+            ),
+        )
         return self
 
 
@@ -190,7 +188,7 @@ class EvaluationRecipe(StrictModel):
 class Recipe(StrictModel):
     """One experiment."""
 
-    name: str = Field(min_length=1, pattern=r"^[\w][\w.+-]*$")
+    name: str = Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[\w][\w.+-]*$")
     """The run folder is `runs/<name>`; by default the name of the file without `.yaml`."""
     source: str
     """The source language, as in the corpus's file names."""
@@ -237,13 +235,6 @@ class Recipe(StrictModel):
         """Return the language of a side."""
         return self.source if side == "source" else self.target
 
-    @field_validator("name")
-    @classmethod
-    def _fits_a_folder(cls, name: str) -> str:
-        if len(name.encode()) > LONGEST_NAME:
-            raise ValueError(f"a name has at most {LONGEST_NAME} bytes, because it names a folder")
-        return name
-
     @model_validator(mode="after")
     def _chooses_parsers(self) -> Recipe:
         # a run stores which model it reads, so that `auto` cannot mean another one later
@@ -256,21 +247,23 @@ class Recipe(StrictModel):
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Recipe:
-        if self.model.embeddings == "shared" and not self.vocabulary.joint:
-            raise ValueError("`model.embeddings: shared` needs `vocabulary.joint: true`")
-        if self.training.compile and self.model.architecture == "lstm":
-            raise ValueError(
-                "`training.compile` does not work for an lstm, whose steps are a loop: leave it out"
-            )
-        if self.tasks.trees != "none" and any(
-            item.weight != 1 or item.tag for item in self.corpus.train
-        ):
-            raise ValueError(
-                f"`tasks.{self.tasks.key}` needs a training text without weights and tags"
-            )
-        if self.evaluation.on == "tokens" and self.evaluation.tokenize != "none":
-            raise ValueError(
-                "`evaluation.on: tokens` needs `evaluation.tokenize: none`: tokens are counted as "
-                "they are"
-            )
+        weighted = any(item.weight != 1 or item.tag for item in self.corpus.train)
+        refuse(
+            (
+                self.model.embeddings == "shared" and not self.vocabulary.joint,
+                "`model.embeddings: shared` needs `vocabulary.joint: true`",
+            ),
+            (
+                self.training.compile and self.model.architecture == "lstm",
+                "`training.compile` does not work for an lstm, whose steps are a loop",
+            ),
+            (
+                self.tasks.trees != "none" and weighted,
+                f"`tasks.{self.tasks.key}` needs a training text without weights and tags",
+            ),
+            (
+                self.evaluation.on == "tokens" and self.evaluation.tokenize != "none",
+                "`evaluation.on: tokens` needs `evaluation.tokenize: none`",
+            ),
+        )
         return self

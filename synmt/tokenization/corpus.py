@@ -20,8 +20,12 @@ from synmt.files.writing import write_atomically
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
-from synmt.tokenization.casing import Truecaser, learn_truecase
-from synmt.tokenization.word_tokenizer import WordTokenizer, make_tokenizer
+from synmt.tokenization.word_tokenizer import (
+    Truecaser,
+    WordTokenizer,
+    learn_truecase,
+    make_tokenizer,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -51,19 +55,7 @@ def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], ro
     The test sets stay as they are. The tokenizers that are returned know the case of words, where
     the recipe wants it.
     """
-    for side, tokenizer in _changed_sides(tokenizers):
-        texts = _texts(corpus, side, tokenizer, root)
-        cut = tokenizer.recipe.already_cut
-        for text in () if cut else texts:
-            text.write(text.raw, tokenizer.tokenize_lines)
-        if tokenizer.learns_case:
-            model = _case_model(texts)
-            if not model.is_file():
-                _learn(texts[0].raw if cut else texts[0].path, model)
-            cased = replace(tokenizer, truecaser=Truecaser(model))
-            for text in () if cut else texts:
-                replace(text, tokenizer=cased).write(text.path, Truecaser(model).truecase_lines)
-    found = find_words(corpus, tokenizers, root)
+    found = _words(corpus, tokenizers, root, make=True)
     assert found is not None
     return found
 
@@ -72,45 +64,48 @@ def find_words(
     corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path
 ) -> Words | None:
     """Find what `tokenize_corpus` makes; None as long as one of its files is missing."""
+    return _words(corpus, tokenizers, root, make=False)
+
+
+def _words(
+    corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path, *, make: bool
+) -> Words | None:
     trained = dict(tokenizers)
-    for side, tokenizer in _changed_sides(tokenizers):
+    for side, tokenizer in tokenizers.items():
+        if not tokenizer.recipe.changes:
+            continue
+        paths = [getattr(files, side) for files in (corpus.train, corpus.valid)]
+        texts = [_Text(path, root, corpus.name, tokenizer) for path in paths]
+        # words that the owners of a corpus have cut stay as they are
+        is_cut = tokenizer.recipe.already_cut
+        writes = make and not is_cut
+        for text in texts if writes else ():
+            text.write(text.raw, tokenizer.tokenize_lines)
         if tokenizer.learns_case:
-            model = _case_model(_texts(corpus, side, tokenizer, root))
+            words = texts[0].raw if is_cut else texts[0].path
+            model = texts[0].path.with_name("truecase.model")
+            if make and not model.is_file():
+                _logger.info("learning the case of %s", words.name)
+                learn_truecase(read_lines(words), model)
             if not model.is_file():
                 return None
-            trained[side] = tokenizer = replace(tokenizer, truecaser=Truecaser(model))
-        if tokenizer.recipe.already_cut:
+            caser = Truecaser(model)
+            trained[side] = tokenizer = replace(tokenizer, truecaser=caser)
+            cased = [replace(text, tokenizer=tokenizer) for text in texts]
+            for text, before in zip(cased, texts, strict=True) if writes else ():
+                text.write(before.path, caser.truecase_lines)
+            texts = cased
+        if is_cut:
             continue
-        train, valid = ({side: text.path} for text in _texts(corpus, side, tokenizer, root))
-        if not (train[side].is_file() and valid[side].is_file()):
+        if not all(text.path.is_file() for text in texts):
             return None
+        train, valid = ({side: text.path} for text in texts)
         corpus = replace(
             corpus,
             train=corpus.train.model_copy(update=train),
             valid=corpus.valid.model_copy(update=valid),
         )
     return corpus, trained
-
-
-def _changed_sides(tokenizers: Mapping[Side, WordTokenizer]) -> list[tuple[Side, WordTokenizer]]:
-    return [(side, tokenizer) for side, tokenizer in tokenizers.items() if tokenizer.recipe.changes]
-
-
-def _texts(corpus: Corpus, side: Side, tokenizer: WordTokenizer, root: Path) -> list[_Text]:
-    """Name the words of train and valid of a side."""
-    paths = [getattr(files, side) for files in (corpus.train, corpus.valid)]
-    return [_Text(path, root, corpus.name, tokenizer) for path in paths]
-
-
-def _case_model(texts: list[_Text]) -> Path:
-    return texts[0].path.with_name("truecase.model")
-
-
-def _learn(words: Path, model: Path) -> None:
-    lines = count_lines(words)
-    with progress(f"learn the case of {words.name}", lines, "lines") as advance:
-        learn_truecase(read_lines(words), model)
-        advance(lines)
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,6 @@ class _Text:
         """Make the file from another one unless it exists; shards that an interrupted process has
         finished are kept."""
         if self.path.is_file():
-            _logger.info("words: %s exists already", self.path)
             return
         lines = count_lines(source)
         parts = self.path.with_name(f"{self.path.name}.parts")
@@ -145,12 +139,12 @@ class _Text:
             if self.path.is_file():
                 return
             shards = [parts / f"{number:05}" for number in range(-(-lines // _SHARD_LINES))]
-            left = sum(not path.is_file() for path in shards)
+            # to load a tokenizer in more processes takes longer than to tokenize two shards
+            processes = process_count(len(shards)) if len(shards) > 2 else 1
             with progress(f"tokenize {self.path.name}", lines, "lines") as advance:
-                advance(max(0, lines - left * _SHARD_LINES))
                 missing = _missing(source, shards)
                 for written in in_processes(
-                    _tokenize_shard, tokenize, missing, _processes(left), where=parts
+                    _tokenize_shard, tokenize, missing, processes, where=parts
                 ):
                     advance(written)
             with write_atomically(self.path, binary=True) as out:
@@ -177,8 +171,3 @@ def _tokenize_shard(
     with write_atomically(path) as out:
         out.writelines(f"{line}\n" for line in tokenize(lines))
     return len(lines)
-
-
-def _processes(shards: int) -> int:
-    # to load a tokenizer in more processes takes longer than to tokenize two shards
-    return process_count(shards) if shards > 2 else 1

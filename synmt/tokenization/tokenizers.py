@@ -8,17 +8,16 @@ where a space was.
 
 from __future__ import annotations
 
-import importlib
 import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
+from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.files.reading import stored_sha256
 from synmt.parsing import models, pipeline
 from synmt.parsing.lines import batches, unreadable
@@ -38,12 +37,14 @@ class Tokenizer(ABC):
     Japanese.
 
     packages: the Python packages that it needs, by their names in the index.
+    parser: the section of the recipe for the model of `stanza`.
+    space: what `char` writes for a space.
     """
 
     packages: tuple[str, ...] = ()
 
-    def __init__(self, recipe: TextRecipe, language: str) -> None:
-        self.recipe, self.language = recipe, language
+    def __init__(self, recipe: TextRecipe, language: str, parser: ParserRecipe, space: str) -> None:
+        self.recipe, self.language, self.parser, self.space = recipe, language, parser, space
 
     def __getstate__(self) -> dict[str, Any]:
         # a worker process loads its own tokenizer
@@ -66,36 +67,26 @@ class Tokenizer(ABC):
         return [self.tokenize(line) for line in lines]
 
     def check(self) -> None:
-        """Load the tokenizer; raises SynmtError that names what is missing."""
-        if self.recipe.truecase:
-            _version("sacremoses")
-        self.detokenize(self.tokenize("1 ."))
+        """Load the tokenizer; raises SynmtError if it cannot be used here."""
+        try:
+            self.detokenize(self.tokenize("1 ."))
+            if self.recipe.truecase:
+                version("sacremoses")
+        except (ImportError, RuntimeError) as error:
+            raise SynmtError(
+                f"the tokenizer '{self.recipe.tokenizer}' for '{self.language}' cannot be loaded "
+                f"({error})",
+                do="Install what it needs: `pip install 'synmt[tokenizers]'`; for KyTea, `pip "
+                "install 'synmt[kytea]'` and its model, or set KYTEA_MODEL to a model file",
+            ) from None
 
     @property
     def identity(self) -> dict[str, Any]:
         """What determines the words: name, language, options and versions of packages."""
         options = {key: True for key in ("split_hyphens", "escape") if getattr(self.recipe, key)}
-        versions = {name: _version(name) for name in self.packages}
-        return {
-            "tokenizer": self.recipe.tokenizer,
-            "language": self.language,
-            **options,
-            **versions,
-        }
-
-    def join_words(self, words: Sequence[str], **options: bool) -> str:
-        """Join words by the rules of the language for spaces."""
-        self._import("sacremoses")
-        return join_spaced(words, self.language, **options)
-
-    def _import(self, module: str) -> Any:
-        try:
-            # jieba's own code makes Python warn
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return importlib.import_module(module)
-        except ImportError as error:
-            raise _missing(self.recipe.tokenizer, self.packages, str(error)) from None
+        versions = {name: version(name) for name in self.packages}
+        names = {"tokenizer": self.recipe.tokenizer, "language": self.language}
+        return names | options | versions
 
 
 class MosesTokenizer(Tokenizer):
@@ -105,7 +96,15 @@ class MosesTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        return _load_moses(self._import("sacremoses"), self.language)
+        import sacremoses
+
+        tokenizer: Any = sacremoses.MosesTokenizer(self.language)
+        # its own methods make a set of 100,000 letters for every word with a full stop, which
+        # takes most of the time
+        letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
+        tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
+        tokenizer.islower = lower.issuperset
+        return tokenizer
 
     def _split(self, line: str) -> list[str]:
         recipe = self.recipe
@@ -114,24 +113,7 @@ class MosesTokenizer(Tokenizer):
         )
 
     def detokenize(self, words: Sequence[str]) -> str:
-        return self.join_words(words, unescape=self.recipe.escape)
-
-
-@cache
-def _load_moses(sacremoses: Any, language: str) -> Any:
-    tokenizer = sacremoses.MosesTokenizer(language)
-    # its own methods make a set of 100,000 letters for every word with a full stop, which takes
-    # most of the time
-    letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
-    tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
-    tokenizer.islower = lower.issuperset
-    return tokenizer
-
-
-@cache
-def _load_spacy(spacy: Any, language: str) -> Any:
-    # one for all recipes of a process: it takes a third of a second
-    return spacy.blank(language).tokenizer
+        return join_spaced(words, self.language, unescape=self.recipe.escape)
 
 
 class SpacyTokenizer(Tokenizer):
@@ -141,18 +123,9 @@ class SpacyTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        spacy = self._import("spacy")
-        try:
-            return _load_spacy(spacy, self.language)
-        except ImportError as error:
-            # spaCy raises the same exception for an unknown language and for a package that a
-            # language needs
-            if "E048" in str(error):
-                raise UsageError(
-                    f"spaCy has no tokenizer for '{self.language}'",
-                    do="Choose another `tokenizer`, such as moses",
-                ) from None
-            raise _missing("spacy", (f"spacy[{self.language}]",), str(error)) from None
+        import spacy
+
+        return spacy.blank(self.language).tokenizer
 
     @cached_property
     def _splits_hyphens(self) -> bool:
@@ -164,11 +137,9 @@ class SpacyTokenizer(Tokenizer):
     def detokenize(self, words: Sequence[str]) -> str:
         if self.language == "zh":
             return "".join(words)
-        return (
-            join_tight(words)
-            if self.language == "ja"
-            else self.join_words(words, hyphens=self._splits_hyphens)
-        )
+        if self.language == "ja":
+            return join_tight(words)
+        return join_spaced(words, self.language, hyphens=self._splits_hyphens)
 
 
 class MecabTokenizer(Tokenizer):
@@ -178,8 +149,10 @@ class MecabTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        arguments = self._import("ipadic").MECAB_ARGS
-        return self._import("MeCab").Tagger(f"{arguments} -Owakati")
+        import ipadic
+        import MeCab
+
+        return MeCab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
 
     def _split(self, line: str) -> str:
         return self._loaded.parse(line)
@@ -192,17 +165,9 @@ class KyteaTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        binding, path = self._import("Mykytea"), self._model
-        try:
-            return binding.Mykytea(f"-model {path} -notags" if path else "-notags")
-        except RuntimeError as error:
-            raise SynmtError(
-                f"KyTea's model cannot be read ({error})",
-                where=path,
-                do="The Python package has no model: install KyTea, "
-                "http://www.phontron.com/kytea/, whose model.bin it "
-                "finds, or set KYTEA_MODEL to a model file",
-            ) from None
+        import Mykytea  # type: ignore[import-not-found]
+
+        return Mykytea.Mykytea(f"-model {self._model} -notags" if self._model else "-notags")
 
     @property
     def _model(self) -> str:
@@ -210,10 +175,8 @@ class KyteaTokenizer(Tokenizer):
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {
-            **super().identity,
-            **({"model": stored_sha256(Path(self._model))} if self._model else {}),
-        }
+        model = {"model": stored_sha256(Path(self._model))} if self._model else {}
+        return super().identity | model
 
     def _split(self, line: str) -> list[str]:
         return self._loaded.getWS(line)
@@ -226,8 +189,10 @@ class JiebaTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        jieba = self._import("jieba")
-        # it logs to stderr by itself
+        # its own code makes Python warn, and it logs to stderr by itself
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import jieba
         jieba.setLogLevel("CRITICAL")
         return jieba
 
@@ -236,18 +201,11 @@ class JiebaTokenizer(Tokenizer):
 
 
 class CharacterTokenizer(Tokenizer):
-    """Every character is a word, and a mark replaces spaces, so that the line can be restored.
-
-    space: the mark.
-    """
-
-    def __init__(self, recipe: TextRecipe, language: str, space: str = SPACE) -> None:
-        super().__init__(recipe, language)
-        self.space = space
+    """Every character is a word, and a mark replaces spaces, so that the line can be restored."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {**super().identity, **({"space": self.space} if self.space != SPACE else {})}
+        return super().identity | ({"space": self.space} if self.space != SPACE else {})
 
     def _split(self, line: str) -> list[str]:
         return list(self.space.join(WORD.findall(line)))
@@ -262,10 +220,6 @@ class StanzaTokenizer(Tokenizer):
 
     packages = ("sacremoses",)
 
-    def __init__(self, recipe: TextRecipe, language: str, parser: ParserRecipe) -> None:
-        super().__init__(recipe, language)
-        self.parser = parser
-
     @property
     def identity(self) -> dict[str, Any]:
         files = pipeline.model_files(self._folder, self.language, self.parser.package)
@@ -274,7 +228,7 @@ class StanzaTokenizer(Tokenizer):
             for name, path in sorted(files.items())
             if "tokenize" in name.split("/")
         }
-        return {**super().identity, "stanza": checked_version(), "files": model}
+        return super().identity | {"stanza": checked_version(), "files": model}
 
     @cached_property
     def _folder(self) -> Path:
@@ -297,7 +251,8 @@ class StanzaTokenizer(Tokenizer):
         return [words[line] for line in lines]
 
     def detokenize(self, words: Sequence[str]) -> str:
-        return join_tight(words) if self.language in ("zh", "ja") else self.join_words(words)
+        is_tight = self.language in ("zh", "ja")
+        return join_tight(words) if is_tight else join_spaced(words, self.language)
 
 
 def split_words(tokens: str | Iterable[str]) -> list[str]:
@@ -305,19 +260,12 @@ def split_words(tokens: str | Iterable[str]) -> list[str]:
     return WORD.findall(tokens if isinstance(tokens, str) else " ".join(tokens))
 
 
-@cache
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        raise _missing("", (package,), f"the package {package} is missing") from None
-
-
-def _missing(tokenizer: str, packages: Sequence[str], why: str) -> SynmtError:
-    extra = "kytea" if "kytea" in packages else "tokenizers"
-    what = f"the tokenizer '{tokenizer}' needs" if tokenizer else "this recipe needs"
-    return SynmtError(
-        f"{what} {' and '.join(packages)}, which cannot be imported ({why})",
-        do=f"Install it: `pip install 'synmt[{extra}]'`, or only `pip install "
-        f"{' '.join(packages)}`",
-    )
+TOKENIZERS: dict[str, type[Tokenizer]] = {
+    "moses": MosesTokenizer,
+    "spacy": SpacyTokenizer,
+    "mecab": MecabTokenizer,
+    "kytea": KyteaTokenizer,
+    "jieba": JiebaTokenizer,
+    "char": CharacterTokenizer,
+    "stanza": StanzaTokenizer,
+}

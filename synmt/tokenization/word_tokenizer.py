@@ -3,42 +3,101 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from synmt.arrays import SIDES, Side
-from synmt.errors import broken_run
+from synmt.errors import RESTORE, SynmtError
+from synmt.files.reading import stored_sha256
+from synmt.files.writing import write_atomically
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.schema import Recipe
-from synmt.tokenization.casing import Truecaser
-from synmt.tokenization.tokenizers import (
-    SPACE,
-    CharacterTokenizer,
-    JiebaTokenizer,
-    KyteaTokenizer,
-    MecabTokenizer,
-    MosesTokenizer,
-    SpacyTokenizer,
-    StanzaTokenizer,
-    Tokenizer,
-)
+from synmt.tokenization.tokenizers import SPACE, TOKENIZERS, Tokenizer
 
 _logger = logging.getLogger(__name__)
-
-_TOKENIZERS = {
-    "moses": MosesTokenizer,
-    "spacy": SpacyTokenizer,
-    "mecab": MecabTokenizer,
-    "kytea": KyteaTokenizer,
-    "jieba": JiebaTokenizer,
-}
 
 _SPACE_OF_PIECES = "␣"
 """What `char` writes for a space if the vocabulary is SentencePiece's, which reads ▁ as the space
 between two words."""
+_ENDS = {".", ":", "?", "!"}
+_DELAYS = {"(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"}
+"""Words before the first word of a sentence."""
+_DOTTED = {"az", "crh", "kaa", "tr", "tt"}
+"""Languages whose Latin alphabet has `i` with its capital `İ`, and `ı` with its capital `I`."""
+
+
+class Truecaser:
+    """Writes the first word of a sentence as it is usually written elsewhere, by a model file:
+    true case (Moses' truecase.perl).
+
+    sacremoses learns the model and reads its file. The words are replaced here, because its own
+    function looks for XML tags in the text and cuts them off.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of the model."""
+        return stored_sha256(self.path)
+
+    @cached_property
+    def _model(self) -> tuple[dict[str, str], Any]:
+        from sacremoses import MosesTruecaser
+
+        try:
+            model: Any = MosesTruecaser(load_from=str(self.path)).model
+        except (OSError, ValueError):
+            what = "missing, or not a truecase model"
+            raise SynmtError(f"broken: {what}", where=str(self.path), do=RESTORE) from None
+        return model["best"], model["known"]
+
+    def truecase(self, words: Sequence[str]) -> list[str]:
+        """Write the words of a line in their true case."""
+        best, known = self._model
+        cased: list[str] = []
+        first = True
+        for word in words:
+            # an unknown form of a known word, such as one in capitals, is replaced anywhere
+            chosen = best.get(word.lower(), word) if first or word not in known else word
+            cased.append(chosen)
+            first = chosen in _ENDS or (first and chosen in _DELAYS)
+        return cased
+
+    def truecase_lines(self, lines: Sequence[str]) -> list[str]:
+        """Write lines of words in their true case."""
+        return [" ".join(self.truecase(line.split())) for line in lines]
+
+    def capitalize(self, words: Sequence[str], language: str) -> list[str]:
+        """Capitalize the first word of each sentence, as detruecase.perl does; in Turkish, `i`
+        becomes `İ`."""
+        dotted = language in _DOTTED
+        cased: list[str] = []
+        first = True
+        for word in words:
+            initial = "İ" if dotted and word[:1] == "i" else word[:1].upper()
+            cased.append(initial + word[1:] if first else word)
+            first = word in _ENDS or (first and word in _DELAYS)
+        return cased
+
+
+def learn_truecase(lines: Iterable[str], path: Path) -> None:
+    """Learn a model from lines of words into a file that appears when it is complete."""
+    from sacremoses import MosesTruecaser
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "model")
+        MosesTruecaser().train(map(str.split, lines), save_to=str(model))
+        with write_atomically(path, binary=True) as out:
+            out.write(model.read_bytes())
 
 
 @dataclass(frozen=True)
@@ -95,11 +154,8 @@ class WordTokenizer:
     def splitter(self) -> Tokenizer:
         """The tokenizer that the recipe names; it loads its data when it is first used."""
         assert self.tokenizes
-        if self.recipe.tokenizer == "stanza":
-            return StanzaTokenizer(self.recipe, self.language, self.parser)
-        if self.recipe.tokenizer == "char":
-            return CharacterTokenizer(self.recipe, self.language, self.space)
-        return _TOKENIZERS[self.recipe.tokenizer](self.recipe, self.language)
+        kind = TOKENIZERS[self.recipe.tokenizer]
+        return kind(self.recipe, self.language, self.parser, self.space)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -145,13 +201,9 @@ def case_model(folder: Path, side: Side) -> Path:
 
 def load_truecasers(recipe: Recipe, folder: Path) -> dict[Side, Truecaser]:
     """Find the truecase models of a run, for the sides whose text has true case."""
-    paths: dict[Side, Path] = {
-        side: case_model(folder, side) for side in SIDES if recipe.text_of(side).truecase
+    return {
+        side: Truecaser(case_model(folder, side)) for side in SIDES if recipe.text_of(side).truecase
     }
-    for path in paths.values():
-        if not path.is_file():
-            raise broken_run(path, f"{path.name} is missing")
-    return {side: Truecaser(path) for side, path in paths.items()}
 
 
 def load_tokenizers(
@@ -169,12 +221,8 @@ def load_tokenizers(
         space = str(before.get("space", SPACE)) if before else ""
         tokenizers[side] = make_tokenizer(recipe, side, truecasers.get(side), space=space)
         now = tokenizers[side].identity
-        if different := [
-            f"{key} {now.get(key)} instead of {before[key]}"
-            for key in before
-            if now.get(key) != before[key]
-        ]:
+        if not before.items() <= now.items():
             _logger.warning(
-                f"the {side} is not tokenized as the training text was: {', '.join(different)}"
+                f"the {side} is not tokenized as the training text was: {now} instead of {before}"
             )
     return tokenizers

@@ -16,8 +16,7 @@ from typing_extensions import TypedDict
 from synmt.errors import broken_run
 from synmt.files.checksums import RECORD, as_text, hashes
 from synmt.files.json_files import Amount, Count, read_json
-from synmt.files.links import remove
-from synmt.files.writing import reporting_os_errors, write_folder_atomically
+from synmt.files.writing import remove, reporting_os_errors, write_folder_atomically
 from synmt.model.weights import load_checked, load_weights, save_tensors, save_weights
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run_folder import Run, read_state

@@ -20,8 +20,7 @@ from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
-from synmt.tokenization.casing import Truecaser
-from synmt.tokenization.word_tokenizer import load_truecasers
+from synmt.tokenization.word_tokenizer import Truecaser, load_truecasers
 
 _logger = logging.getLogger(__name__)
 

@@ -13,10 +13,9 @@ from synmt import __version__
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import UsageError, counted, listed
 from synmt.files.checksums import RECORD, recording, verify, verify_file
-from synmt.files.links import remove
 from synmt.files.own_code import changed_code, keep_code
 from synmt.files.reading import stored_sha256
-from synmt.files.writing import UNFINISHED, write_atomically
+from synmt.files.writing import UNFINISHED, remove, write_atomically
 from synmt.model.weights import average_weights
 from synmt.recipe.load import recipe_differences, recipe_values
 from synmt.recipe.schema import Recipe

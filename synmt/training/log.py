@@ -10,7 +10,6 @@ from typing import Any
 from synmt.arrays import json_text
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
-from synmt.files.links import in_place, place_of
 from synmt.files.reading import ANY_FORMAT, open_binary
 from synmt.files.schemas import LogLine
 from synmt.files.writing import reporting_os_errors, write_atomically
@@ -57,7 +56,6 @@ def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
 def _drop_after(path: Path, step: int) -> None:
     lines_to_keep = []
     if not path.exists():
-        in_place(path)
         return
     with open_binary(path, allowed=ANY_FORMAT) as stream:
         lines = stream.read().decode(errors="replace").split("\n")
@@ -77,4 +75,4 @@ def _tensorboard(folder: Path) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(place_of(folder / "events").parent))
+    return SummaryWriter(str(folder))

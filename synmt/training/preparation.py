@@ -15,7 +15,6 @@ from synmt.corpora.corpus import Corpus
 from synmt.corpora.resolve import local_texts
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
-from synmt.data.encoding import KEPT_FILE
 from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import (
@@ -26,8 +25,6 @@ from synmt.data.task_corpus import (
     without_filters,
 )
 from synmt.errors import UsageError
-from synmt.files.language import warn_of_file
-from synmt.files.links import own_folder
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
@@ -231,7 +228,7 @@ class TaskStage(_DataStage[Corpus]):
         return made if made.train.source.is_file() else None
 
     def make(self) -> Corpus:
-        words, folder = self.of.words.result, own_folder(self.data / "tasks")
+        words, folder = self.of.words.result, self.data / "tasks"
         if self.recipe.tasks.trees == "bracketings":
             return with_bracketings(self.recipe, words, folder)
         trees = []
@@ -278,22 +275,12 @@ class PieceStage(_DataStage[Path]):
         return self._folder
 
     def make(self) -> Path:
-        # an interrupted preparation has done so
-        if not (self._folder / KEPT_FILE).exists():
-            _check_languages(self.of.text.result)
         prepare(self._recipe, self.of.task.result, self._folder, self.of.vocabularies)
         return self._folder
 
     def estimate(self) -> Iterator[Estimate]:
         what = self._folder if self.of.task.known else "vocabulary and subwords"
         yield Estimate(f"{self.name} {what}", "done" if self.known else "to do")
-
-
-def _check_languages(corpus: Corpus) -> None:
-    """Warn of texts that are not in their language."""
-    for files in corpus.splits().values():
-        warn_of_file(files.source, corpus.source, other=corpus.target)
-        warn_of_file(files.target, corpus.target, other=corpus.source)
 
 
 class TreeStage(_DataStage[Path]):

@@ -22,10 +22,9 @@ from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.checksums import recording
 from synmt.files.json_files import read_json
-from synmt.files.links import remove
 from synmt.files.reading import read_lines
 from synmt.files.schemas import ScoreOfTest
-from synmt.files.writing import write_atomically, write_json
+from synmt.files.writing import remove, write_atomically, write_json
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe

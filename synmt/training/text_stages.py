@@ -16,7 +16,6 @@ from synmt.corpora.resolve import estimates, find_corpus, resolve, stated_counts
 from synmt.data.prepare import check_lengths
 from synmt.errors import counted
 from synmt.files.json_files import read_cached_json
-from synmt.files.links import own_folder
 from synmt.files.reading import count_lines, offline, read_lines
 from synmt.files.schemas import ParseCost
 from synmt.files.writing import write_json
@@ -29,9 +28,8 @@ from synmt.parsing.target import read_summary
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
-from synmt.tokenization.casing import Truecaser
 from synmt.tokenization.corpus import Words, find_words, make_tokenizers, tokenize_corpus
-from synmt.tokenization.word_tokenizer import WordTokenizer
+from synmt.tokenization.word_tokenizer import Truecaser, WordTokenizer
 from synmt.training.stages import Estimate, Stage
 from synmt.training.tree_sources.parse_source import ParseSource, find_parse_source
 from synmt.training.tree_sources.requirements import (
@@ -197,7 +195,7 @@ class WordStage(Stage[Corpus]):
     def make(self) -> Corpus:
         text = self.text.result
         check_lengths(text.splits())
-        return self._keep(tokenize_corpus(text, self.tokenizers, own_folder(self.data / "words")))
+        return self._keep(tokenize_corpus(text, self.tokenizers, self.data / "words"))
 
     def _keep(self, words: Words) -> Corpus:
         corpus, self.tokenizers = words

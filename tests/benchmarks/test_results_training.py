@@ -155,13 +155,13 @@ title: Tiny\\n ->  -> title
 plain: base.yaml -> plain: {recipe: base.yaml, baseline: plan} -> no system is named 'plan'
 title -> chosen_by_score: [reads]\\ntitle -> no system is named 'reads'
 title -> pairs: [[plain, plan]]\\ntitle -> no system is named 'plan'
-seeds: [1] -> seeds: 1 -> seeds: must be a list
+seeds: [1] -> seeds: 1 -> seeds: must be
 seeds: [1] -> seeds: [] -> seeds
 {transformer: plain} -> {transformer: plan} -> 'plan'. Did you mean 'plain'?
 {transformer: plain} -> {lstm: plain} -> none is given for the transformer that 'plain' is
 plain: base.yaml -> plain: {recipe: base.yaml, base: plain} -> systems.plain.base
 plain: base.yaml -> plain: {set: {}} -> systems.plain.recipe
-plain: base.yaml -> plain: bass.yaml -> bass.yaml: file not found
+plain: base.yaml -> plain: bass.yaml -> there is no file or shipped recipe
 title -> set: {modell.dropout: 0.3}\\ntitle -> Did you mean 'model'?
 title -> groups: [{test: test, by: words, metric: blue}]\\ntitle -> groups.0.metric: must be
 """

@@ -115,14 +115,12 @@ def test_every_answer_has_tables_for_other_programs(place, kind, start):
 
 REFUSED = """
 --attention --run PLAIN PASCAL => --run: --attention is about one run, not 2. Run it once for each.
---by-length --baseline PLAIN --baseline PASCAL => --baseline is given more than once. Give it once.
 --by-length --run PLAIN --baseline runs/p* --seeds => the baseline is one system, not 2
 --trees --seeds --run PLAIN => --seeds needs --by-length
 --by-length --run PLAIN runs/alon => runs/alon: no such file or run folder
 --by-length --run PLAIN/recipe.yaml => recipe.yaml: not a run folder: run.json is missing
 --compare PLAIN => --compare: 1 system is given. Give 2 to 26 systems.
 --compare PLAIN PASCAL --plot . => .: unsupported picture format. Endings: .png, .svg, .pdf.
---by-length --json --format tsv => --json and --format tsv are two formats. Give one of them.
 """.replace("PLAIN", PLAIN).replace("PASCAL", PASCAL)
 
 

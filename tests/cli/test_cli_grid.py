@@ -267,7 +267,7 @@ def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monk
     ("arguments", "message"),
     [
         ("--seeds 1,1", "seeds: the seed 1 is given twice. Give each seed once."),
-        ("nowhere training.max_step=3", "nowhere: file not found"),
+        ("nowhere training.max_step=3", "there is no file or shipped recipe 'nowhere'"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_runs(here, arguments, message):

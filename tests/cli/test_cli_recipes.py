@@ -1,4 +1,4 @@
-"""Recipes by name on the command line: lists, completion, dry runs, and a wheel that has them."""
+"""Recipes by name on the command line: lists, dry runs, and a wheel that has them."""
 
 import json
 import re
@@ -89,34 +89,6 @@ assert len(list_recipes()) > 200
 print(*{'torch', 'stanza', 'mtdata'} & sys.modules.keys())
 """
     assert not run("-c", script).strip()
-
-
-# completion
-
-
-COMPLETED = """
-synmt train nc11-pascal-heads3 | nc11-pascal-heads3
-synmt train ablations/nc11-pascal-heads3 | ablations/nc11-pascal-heads3
-synmt train own | own.yml
-synmt train a[ | a[b].yaml
-"""
-
-
-def test_a_shell_completes_names_and_files(place, monkeypatch):
-    def completed(words):
-        """Ask for completions as bash does."""
-        monkeypatch.setenv("COMP_WORDS", words)
-        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-        return synmt().stdout.decode().split()
-
-    monkeypatch.setenv("_SYNMT_COMPLETE", "complete_bash")
-    for name in ("nc11-own.yaml", "own.yml", "own.txt", "a[b].yaml"):
-        Path(name).touch()
-    for line in COMPLETED.strip().splitlines():
-        words, *expected = line.split(" | ")
-        assert completed(words) == expected
-    assert completed("synmt prepare nc11-")[:2] == ["nc11-own.yaml", "nc11-base"]
-    assert set(completed("synmt train ")) > shipped_recipes().keys()
 
 
 # dry runs

@@ -11,7 +11,7 @@ from small_run import make_run, write_tests
 from tiny import write_lines
 from typer.testing import CliRunner
 
-from synmt.cli import StrictCommand, console
+from synmt.cli import ListCommand, console
 from synmt.cli.score import score
 from synmt.errors import SynmtError
 from synmt.evaluation.contrast.report import ContrastOptions
@@ -23,7 +23,7 @@ from synmt.files.reading import read_lines
 pytestmark = pytest.mark.journey
 
 APP = typer.Typer()
-APP.command(cls=StrictCommand)(score)
+APP.command(cls=ListCommand)(score)
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
 FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]

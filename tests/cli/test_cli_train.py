@@ -11,8 +11,7 @@ from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_r
 from torch.distributed import HashStore
 
 from synmt.errors import SynmtError
-from synmt.files.links import remove
-from synmt.files.writing import locked
+from synmt.files.writing import locked, remove
 from synmt.run_folder import Run
 from synmt.training import grid, pipeline
 from synmt.training.distributed import Processes
@@ -192,14 +191,14 @@ TEXT = "source: text/train.en, target: text/train.de"
 PARSED = f"{{{TEXT}, source_parses: text/train.en.conllu}}"
 CORPUS = f"{{train: {PARSED}, valid: {PARSED}, test: {{one: {{{TEXT}}}}}}}"
 WRONG = f"""
-2 | training.max_step=100 | Did you mean 'max_steps'?
+2 | training.max_step=100 | Did you mean 'training.max_steps'?
 2 | syntax.variants.0.varience=2 | tiny.yaml: syntax.variants
 2 | corpus.folder=nowhere | nowhere: corpus.folder: there is no such folder.
 1 | filters.max_words=1 | the filters remove the whole training text
 1 | parser.control=none  parser.model=nowhere | nowhere
 2 | parser.control=none  parser.model=compact  source=de  target=en | no compact model for the lan
 2 | training.device=toaster | there is no device 'toaster'
-1 | --runs  text/test.en | text/test.en: is a file, not a folder. Choose another name
+1 | --runs  text/test.en | text/test.en: cannot write: Not a directory
 2 | corpus={CORPUS}  parser.control=none | there are trees for train, valid, but not for one
 """
 

@@ -77,12 +77,8 @@ def test_without_arguments_the_newest_run_translates_standard_input(run):
     assert run("", text="").stdout == b""
 
 
-def test_a_file_is_translated_into_a_file_and_what_killed_commands_left_is_removed(
-    run, project, tmp_path
-):
+def test_a_file_is_translated_into_a_file(run, tmp_path):
     (tmp_path / "in.gz").write_bytes(gzip.compress(INPUT.encode()))
-    for name in (".out.gz.abcdefgh.unfinished", ".pairs.abcdefgh.unfinished"):
-        (tmp_path / name).touch()
     files = f"{tmp_path}/in.gz -o {tmp_path}/out.gz --alignments {tmp_path}/pairs"
     assert run(f"{files} --run runs/plain").stdout == b""
     assert gzip.decompress((tmp_path / "out.gz").read_bytes()) == run("").stdout
@@ -165,16 +161,16 @@ def test_trees_are_stored_for_the_next_run_unless_disabled(run, tmp_path, monkey
 
 
 MISTAKES = """
-1 | --run nowhere | nowhere: no such folder
-1 | --run runs/pascall | runs/pascall: no such folder. Did you mean 'runs/pascal'?
+1 | --run nowhere | nowhere: not a run folder
+1 | --run runs/pascall | run.json is missing. Did you mean 'runs/pascal'?
 2 | --run runs/plain gone.txt | gone.txt: there is neither a run folder nor a text of this name
 1 | gone.txt | gone.txt: cannot read the file
 2 | --checkpoint bset | Did you mean 'best'?
-1 | --checkpoint last | has no checkpoints
+1 | --checkpoint last | the run has no last weights
 2 | --beam-size 2 --n-best 3 | a beam of 2 cannot give 3 translations
-2 | --beam-size 0 | '--beam-size': must be 1 or more, not '0'
-2 | --beam-size x | '--beam-size': must be a whole number, not 'x'
-2 | --precision fp16 | Invalid value for '--precision': 'fp16' is not one of
+2 | --beam-size 0 | --beam-size cannot be 0. Allowed: from 1 up to 10,000
+2 | --beam-size x | '--beam-size': Input should be a valid integer
+2 | --precision fp16 | Invalid value for '--precision': Value error, 'fp16' is not one of
 2 | --device toaster | there is no device 'toaster'
 2 | --top-k 3 | --top-k: only with --sample
 2 | --sample --top-p 2 | --top-p cannot be 2.0
@@ -196,8 +192,6 @@ MISTAKES = """
 2 | --alignments '' | --alignments: '.' is a folder
 2 | -o runs | --output: 'runs' is a folder
 2 | flat -o flat | flat: the output would replace the input
-2 | -o a.xz --run none | a.xz: outputs are compressed with gzip only. Let the name end in .gz.
-2 | --alignments b.bz2 --run none | b.bz2: outputs are compressed with gzip only.
 """
 
 
@@ -225,35 +219,8 @@ def test_text_that_is_not_utf8_and_a_broken_or_unfinished_run_are_named(tmp_path
     assert "the run folder is broken" in error()
     run.weights.unlink()
     run.write_info(status="training")
-    assert "the run has not finished" in error("--run", run.folder)
+    assert "the run has no final weights" in error("--run", run.folder)
     assert "there is no finished run in runs/" in error()
-
-
-@pytest.mark.parametrize("name", ["out", "out.gz"])
-def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complete(
-    project, tmp_path, name
-):
-    text, lines = tmp_path / "text", b"A dog.\n" * 600
-    command = f"translate {text} -o {name} --run {project}/runs/plain --batch-size 8 --beam-size 1"
-    text.write_bytes(lines + b"\xff\n")
-    errors = fail(1, *command.split(), cwd=tmp_path)
-    kept = tmp_path / name.replace("out", "out.unfinished")
-    assert f"the output is not complete: what is finished is in {kept}" in errors
-    assert kept.stat().st_mode & 0o777 == text.stat().st_mode & 0o777
-    # an attempt that finishes less, or nothing, leaves it alone
-    before = kept.read_bytes()
-    for less in (b"", b"A dog.\n" * 8):
-        text.write_bytes(less + b"\xff\n")
-        fail(1, *command.split(), cwd=tmp_path)
-        assert kept.read_bytes() == before
-    assert not (tmp_path / name).exists()
-    text.write_bytes(lines)
-    succeed(*command.split(), cwd=tmp_path)
-    unpacked = gzip.decompress if name.endswith("gz") else bytes
-    finished = unpacked(before)
-    assert finished
-    assert unpacked((tmp_path / name).read_bytes()).startswith(finished)
-    assert not kept.exists()
 
 
 def test_after_an_interruption_the_same_command_translates_only_what_is_missing(project, tmp_path):

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from importlib import import_module
 
@@ -116,11 +115,8 @@ def test_other_exit_codes_are_kept_and_our_own_mistakes_have_their_traceback(lea
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_help_page_has_an_example_and_no_types_of_python(name, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    page = succeed(name, "--help").stdout.decode()
-    assert f"Example: synmt {name}" in page
-    assert not re.search(r"<(bool|int|str|float|list)|\[\[", page)
+def test_a_help_page_has_an_example(name):
+    assert f"Example: synmt {name}" in succeed(name, "--help").stdout.decode()
     assert load(name).callback.__doc__.startswith(f"{COMMANDS[name]}\n\n")
 
 
@@ -214,60 +210,18 @@ main()
 
 
 @pytest.mark.parametrize("arguments", ["--help", "score -r text other"])
-def test_a_closed_pipe_is_no_error(arguments, texts):
+def test_a_closed_pipe_ends_the_command_without_a_message(arguments, texts):
     done = shell(f"{PROGRAM} {arguments} | true; exit ${{PIPESTATUS[0]}}", texts)
-    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+    assert (done.returncode, done.stderr) == (1, "")
 
 
-CLOSED = "synmt: error: standard output is closed.\n"
-FULL = "synmt: error: output: No space left on device.\n"
-
-
-@pytest.mark.parametrize(
-    ("streams", "code", "message"),
-    [
-        (">&-", 1, CLOSED),
-        ("<&- >&-", 1, CLOSED),
-        (">/dev/full", 1, FULL),
-        (">&- 2>&-", 1, ""),
-        ("<&-", 0, ""),
-        ("2>&-", 0, ""),
-        ("2>/dev/full", 0, ""),
-    ],
-)
+@pytest.mark.parametrize(("streams", "code"), [(">/dev/full", 1), ("<&-", 0), ("2>&-", 0)])
 @pytest.mark.parametrize("arguments", ["--help", "score --format tsv -r text text"])
-def test_lost_output_is_an_error_and_lost_messages_are_not(
-    texts, arguments, streams, code, message
-):
+def test_lost_output_is_an_error(texts, arguments, streams, code):
     done = shell(f"{PROGRAM} {arguments} {streams}", texts)
     assert (done.returncode, bool(done.stdout)) == (code, code == 0)
-    assert done.stderr.endswith(message)
+    assert done.stderr.endswith("synmt: error: output: No space left on device.\n" * code)
     assert "Exception" not in done.stderr
-
-
-@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", "2> >(true)"])
-def test_wrong_usage_has_its_exit_code_without_its_message(streams):
-    assert shell(f"sleep 0.1; {PROGRAM} train {streams}").returncode == 2
-
-
-@pytest.mark.parametrize("standard_input", ["<&-", "0>/dev/null"])
-def test_a_standard_input_that_cannot_be_read_is_named(standard_input):
-    done = shell(f"{PROGRAM} score -r - {shlex.quote(__file__)} {standard_input}")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("synmt: error: standard input is closed. Name a file")
-
-
-def test_no_file_gets_the_number_of_a_closed_standard_output(tmp_path):
-    script = """
-import os
-from contextlib import suppress
-from synmt.files.writing import open_streams
-open_streams()
-with open("file", "w"), suppress(OSError):
-    os.write(1, b"printed by a library")
-"""
-    assert shell(f"{shlex.join([sys.executable, '-c', script])} >&-", tmp_path).returncode == 0
-    assert (tmp_path / "file").read_text() == ""
 
 
 def test_quiet_shows_nothing_but_warnings(capfd):
@@ -301,32 +255,6 @@ PROGRESS = """
 @pytest.mark.parametrize(("done", "seconds", "text"), cases(PROGRESS))
 def test_progress_has_slow_rates_exactly_and_long_times_in_hours(done, seconds, text):
     assert progress_text(float(done), 2200, "lines", float(seconds)) == text
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loaded(
-    leave, tmp_path, monkeypatch, capfd, number
-):
-    (tmp_path / "greedy.py").write_text(
-        "import os\ntry:\n"
-        f"    os.kill(os.getpid(), {int(number)})\n"
-        "    loaded = all(range(1, 1000))\n"
-        "except BaseException:\n    loaded = False\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    found = []
-
-    def go():
-        import greedy
-
-        found.append(greedy.loaded)
-        threading.Event().wait(20)
-
-    try:
-        assert (leave(go), found) == (130, [True])
-    finally:
-        sys.modules.pop("greedy", None)
-    assert capfd.readouterr().err == "synmt: interrupted\n"
 
 
 def test_json_has_letters_as_they_are_and_null_for_infinity(capfd):

@@ -52,7 +52,7 @@ def test_a_file_that_only_has_a_byte_order_mark_has_one_line(tmp_path):
 
 def test_a_line_that_is_not_utf8_is_named_whatever_its_chunk(tmp_path):
     chunks = read_chunks(files_of(tmp_path, b"x\n" * 6, b"y\n" * 4 + b"caf\xe9\ny\n"), 2)
-    with pytest.raises(SynmtError, match=r"text\.de\.gz: line 5 is not UTF-8 \(byte 4 "):
+    with pytest.raises(SynmtError, match=r"text\.de\.gz: line 5 is not UTF-8"):
         [chunk.pairs() for chunk in chunks]
 
 

@@ -38,19 +38,19 @@ def test_valid_options_are_accepted(text):
 
 
 INVALID = """
-beam_size=0 | --beam-size cannot be 0. Allowed: 1 to 10,000.
+beam_size=0 | --beam-size cannot be 0. Allowed: from 1 up to 10,000.
 beam_size=1000000000000 groups=7 | --beam-size cannot be 1000000000000.
-beam_size=4 length_penalty=1000.0 | --length-penalty cannot be 1000.0. Allowed: 0 to 10.
+beam_size=4 length_penalty=1000.0 | --length-penalty cannot be 1000.0. Allowed: from 0 up to 10.
 beam_size=4 length_penalty=nan | --length-penalty cannot be nan.
-beam_size=4 n_best=0 | --n-best cannot be 0. Allowed: 1 or more.
+beam_size=4 n_best=0 | --n-best cannot be 0. Allowed: from 1.
 beam_size=4 n_best=5 | cannot give 5 translations. Allowed: --n-best from 1 to 4. Use a wider beam
-beam_size=4 no_repeat=-1 | --no-repeat cannot be -1. Allowed: 0 or more.
-beam_size=4 diversity=-0.1 | --diversity cannot be -0.1. Allowed: 0 or more.
+beam_size=4 no_repeat=-1 | --no-repeat cannot be -1. Allowed: from 0.
+beam_size=4 diversity=-0.1 | --diversity cannot be -0.1. Allowed: from 0.
 beam_size=6 groups=4 | cannot be divided into 4 equal groups. Allowed: --groups 1, 2, 3, 6.
 beam_size=6 groups=0 | a beam of 6 cannot be divided into 0 equal groups.
 beam_size=6 groups=2 sample | sampling has no beam to divide into groups. Leave out --groups or
 beam_size=4 top_k=-1 | --top-k cannot be -1.
-beam_size=4 top_p=0.0 | --top-p cannot be 0.0. Allowed: above 0 and up to 1.
+beam_size=4 top_p=0.0 | --top-p cannot be 0.0. Allowed: above 0 up to 1.
 beam_size=4 top_p=1.5 | --top-p cannot be 1.5.
 beam_size=4 top_p=nan | --top-p cannot be nan.
 beam_size=4 temperature=0.0 | --temperature cannot be 0.0. Allowed: above 0.

@@ -1,26 +1,20 @@
 """Reading files that are not what their names say."""
 
-import bz2
-import errno
-import fcntl
 import gzip
-import lzma
 import os
-import shlex
-import subprocess
 import sys
 import tracemalloc
 from collections import deque
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
-from forked import Forked, wait_for
-from tiny import environment, write_lines
+from tiny import write_lines
 
 from synmt.corpora.archives import Packed
 from synmt.corpora.formats import read_side
+from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError, UsageError
+from synmt.evaluation.model_scores import _count_lines
 from synmt.files.reading import (
     cache_folder,
     count_lines,
@@ -28,7 +22,8 @@ from synmt.files.reading import (
     read_available_lines,
     read_lines,
 )
-from synmt.files.writing import write_atomically, write_folder_atomically, write_output
+from synmt.files.writing import write_atomically, write_folder_atomically
+from synmt.recipe.corpus import CorpusRecipe
 
 
 def names_in(folder):
@@ -56,49 +51,35 @@ def test_a_text_that_is_not_utf8_comes_with_advice(tmp_path):
 
 
 MARKED = r"""
-\x28\xb5\x2f\xfd\x04\x00 | zstd | zstd -dk
-PK\x03\x04\x14\x00 | a zip archive | unzip
-\xff\xfe\xe4\0\n\0 | UTF-16 | iconv
-\0T\0h\0e\0 \0m\0o\0n\0k\0e\0y\0\n | UTF-16 | utf-16be
-<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"> | TMX | corpus.test:
-<tmx version="1.4"><header/></tmx> | TMX | mtdata.tmx
-<srcset setid="newstest2015" srclang="any">\n<doc docid="1"> | SGM | <seg
-<!DOCTYPE mteval SYSTEM "x.dtd">\n<mteval>\n<refset setid="a"> | SGM | <seg
-<DOC docid="1" genre="news">\n<seg id="1">The monkey.</seg> | SGM | <seg
-<?xml version="1.0"?>\n<dataset id="wmt21"><doc origlang="en"> | XML | corpus.test
-<!doctype html>\n<html lang="en">\n<head> | HTML | one per line
-<html><body> | HTML | one per line
-<url>http://ted.com/1</url>\n<keywords>talks</keywords> | text with tags of IWSLT | --docs corpora
-# sent_id = 1\n# text = The monkey.\n1\tThe@2\tmonkey@ | CoNLL-U | --parses
-1-2\tdu@1\tde@ | CoNLL-U | source_parses
-{"text": "The monkey."}\n{"text": "A banana."} | JSON | --jsonl
-[\n  {\n    "source": "The monkey." | JSON | --jsonl
-\xef\xbb\xbf["The monkey.", "A banana."] | JSON | --jsonl
+\x1f\x8b\x08\0 | a compressed file
+BZh91AY&SY | a compressed file
+\x28\xb5\x2f\xfd\x04\x00 | a compressed file
+PK\x03\x04\x14\x00 | a compressed file
+\xff\xfe\xe4\0\n\0 | UTF-16
+<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"> | XML or HTML
+<tmx version="1.4"><header/></tmx> | XML or HTML
+<srcset setid="newstest2015" srclang="any">\n<doc docid="1"> | XML or HTML
+<!DOCTYPE mteval SYSTEM "x.dtd">\n<mteval>\n<refset setid="a"> | XML or HTML
+<DOC docid="1" genre="news">\n<seg id="1">The monkey.</seg> | XML or HTML
+<!doctype html>\n<html lang="en">\n<head> | XML or HTML
+<html><body> | XML or HTML
+<url>http://ted.com/1</url>\n<keywords>talks</keywords> | XML or HTML
+# sent_id = 1\n# text = The monkey.\n1\tThe@2\tmonkey@ | CoNLL-U
+1-2\tdu@1\tde@ | CoNLL-U
+{"text": "The monkey."}\n{"text": "A banana."} | JSON
+[\n  {\n    "source": "The monkey." | JSON
+\xef\xbb\xbf["The monkey.", "A banana."] | JSON
 """
-"""Text with escapes, where `@` stands for the rest of a row; its name, and a part of the advice."""
-PACKED_TEXTS = [
-    (gzip.compress(b"a\n", mtime=0), "gzip", "end in .gz"),
-    (lzma.compress(b"a\n"), "xz", "xz -dk"),
-    (bz2.compress(b"a\n"), "bzip2", "bzip2 -dk"),
-]
+"""Text with escapes, where `@` stands for the rest of a row; its name."""
 
 
-def case_of(line):
-    text, *said = line.split(" | ")
-    escaped = text.replace("@", r"\t_" * 8 + r"\n")
-    return escaped.encode().decode("unicode_escape").encode("latin1"), *said
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "advice"), [*PACKED_TEXTS, *map(case_of, MARKED.strip().splitlines())]
-)
-def test_what_is_not_plain_text_is_recognized_by_its_beginning(
-    tmp_path, monkeypatch, text, name, advice
-):
-    (tmp_path / "text").write_bytes(text)
-    with pytest.raises(UsageError, match=f"text: this is {name}, not one sentence") as raised:
+@pytest.mark.parametrize("line", MARKED.strip().splitlines())
+def test_what_is_not_plain_text_is_recognized_by_its_beginning(tmp_path, monkeypatch, line):
+    text, name = line.replace("@", r"\t_" * 8 + r"\n").split(" | ")
+    content = text.encode().decode("unicode_escape").encode("latin1")
+    (tmp_path / "text").write_bytes(content)
+    with pytest.raises(UsageError, match=f"text: this is {name}, not one sentence"):
         list(read_lines(tmp_path / "text"))
-    assert advice in str(raised.value)
     with open(tmp_path / "text") as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         with pytest.raises(UsageError, match=f"standard input: this is {name}, "):
@@ -158,101 +139,12 @@ def test_a_link_stays_one_and_its_name_says_whether_what_it_leads_to_is_compress
     assert list(read_lines(tmp_path / name)) == ["a line"]
 
 
-WRITE = """
-import sys
-from synmt.files.writing import write_atomically
-with write_atomically(sys.argv[1]) as out:
-    out.write('new')
-"""
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize(
-    ("number", "name"), [(1, "/dev/stdout"), (3, "/dev/fd/3"), (2, "/dev/stderr")]
-)
-def test_a_stream_of_a_shell_keeps_its_place_for_what_other_commands_write(tmp_path, number, name):
-    write = shlex.join([sys.executable, "-c", WRITE, name])
-    script = f"{{ echo before >&{number}; {write}; echo after >&{number}; }} {number}> log"
-    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment(), check=True)
-    assert (tmp_path / "log").read_text() == "before\nnewafter\n"
-
-
-@pytest.mark.parametrize(
-    ("number", "why"), [(987, "Bad file descriptor"), (10**20, "No such file or directory")]
-)
-def test_a_stream_that_is_not_open_is_named(number, why):
-    message = f"/dev/fd/{number}: cannot write: {why}. Choose another output"
-    with pytest.raises(SynmtError, match=message), write_atomically(f"/dev/fd/{number}"):
+def test_a_stream_that_is_not_open_is_named():
+    with (
+        pytest.raises(SynmtError, match="/dev/fd/987: cannot write: No such file"),
+        write_atomically("/dev/fd/987"),
+    ):
         pass
-
-
-def write_slowly(path, begun):
-    with write_output(path) as out:
-        out.write("slow")
-        begun.touch()
-        # until it is killed, or until the other file is there
-        wait_for(lambda: path.with_name("go").exists())
-
-
-@pytest.fixture
-def begun(tmp_path):
-    """Let another process begin to write `out`; gives the process."""
-    process = Forked(write_slowly, tmp_path / "out", tmp_path / "begun", log=tmp_path / "log")
-    wait_for((tmp_path / "begun").exists)
-    return process
-
-
-def write_new(path):
-    with write_output(path) as out:
-        out.write("new")
-    assert path.read_text() == "new"
-
-
-@pytest.mark.journey
-def test_an_output_takes_away_what_killed_commands_left_of_it_and_nothing_else(tmp_path, begun):
-    others = {".out.settings", ".outer.abcdefgh.unfinished", "begun", "log"}
-    begun.kill()
-    begun.wait()
-    [left] = tmp_path.glob(".*")
-    assert left.name.startswith(".out.")
-    for name in others:
-        (tmp_path / name).touch()
-    write_new(tmp_path / "out")
-    assert names_in(tmp_path) == {"out", *others}
-
-
-@pytest.mark.journey
-def test_an_output_that_another_process_is_writing_is_left_to_it(tmp_path, begun):
-    write_new(tmp_path / "out")
-    (tmp_path / "go").touch()
-    assert begun.wait() == 0
-    assert (tmp_path / "out").read_text() == "slow"
-    assert names_in(tmp_path) == {"out", "begun", "go", "log"}
-
-
-def test_a_file_that_another_process_removes_before_it_is_locked_is_made_again(
-    tmp_path, monkeypatch
-):
-    plain, taken = fcntl.flock, []
-
-    def take_the_first(handle, how):
-        if not taken:
-            taken.extend(tmp_path.iterdir())
-            taken[0].unlink()
-        plain(handle, how)
-
-    monkeypatch.setattr(fcntl, "flock", take_the_first)
-    write_new(tmp_path / "out")
-    assert len(taken) == 1
-    assert names_in(tmp_path) == {"out"}
-
-
-def test_a_disk_without_locks_is_written_and_loses_nothing(tmp_path, monkeypatch):
-    (tmp_path / ".out.abcdefgh.unfinished").touch()
-    refuse = Mock(side_effect=OSError(errno.ENOLCK, "No locks available"))
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    write_new(tmp_path / "out")
-    assert names_in(tmp_path) == {"out", ".out.abcdefgh.unfinished"}
 
 
 def test_a_pipe_is_written_and_stays_one(tmp_path):
@@ -295,3 +187,19 @@ def test_the_longest_line_is_read(tmp_path, monkeypatch):
     assert next(lines) == "12345678"
     with pytest.raises(SynmtError, match="line 2 is longer"):
         next(lines)
+
+
+def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):
+    tmx = write_lines(tmp_path / "m.tmx", ['<?xml version="1.0"?>', '<tmx version="1.4">'])
+    text, link = write_lines(tmp_path / "text", ["The monkey eats."]), tmp_path / "link"
+    link.symlink_to(text)
+    train, valid = {"source": tmx, "target": tmx}, {"source": text, "target": link}
+    recipe = CorpusRecipe.model_validate({"train": [train], "valid": valid}, strict=False)
+    with pytest.raises(UsageError) as raised:
+        resolve(recipe, "en", "de")
+    first, second, third = str(raised.value).splitlines()
+    assert first.startswith(f"{tmx}: corpus.train: source and target are the same file")
+    assert second.startswith(f"{tmx}: this is XML")
+    assert third.startswith(f"{link}: corpus.valid: source and target are the same file")
+    with pytest.raises(UsageError, match="same file"):
+        _count_lines(text, link)

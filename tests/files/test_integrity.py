@@ -1,15 +1,13 @@
-"""Files of a run and of its prepared corpus that change after they were written, and links that
-someone put there."""
+"""Files of a run and of its prepared corpus that change after they were written."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import TRAINING, snapshot, synmt, write_corpus, write_lines, write_recipe
+from tiny import TRAINING, synmt, write_corpus, write_recipe
 
 from synmt.files.checksums import RECORD
 
@@ -121,7 +119,7 @@ def test_a_flipped_bit_in_a_prepared_corpus_is_found_when_training_resumes(place
 def test_small_weights_are_verified_always_and_an_edited_recipe_is_used(place, run):
     recipe = run / "recipe.yaml"
     recipe.write_text(recipe.read_text().replace("beam_size: 2", "beam_size: 3"))
-    assert "recipe.yaml has changed since" in said_by(place, "score", "runs/tiny", code=0)
+    said_by(place, "score", "runs/tiny", code=0)
     flip(run / "model.safetensors")
     said = said_by(place, "translate", "tiny.yaml", "--run", "runs/tiny", code=1)
     assert "broken: its content has changed" in said
@@ -131,10 +129,8 @@ def test_what_has_no_checksums_is_accepted(place, run):
     for path in place.rglob(RECORD):
         path.unlink()
     without(run / "run.json", "checksum")
-    verify = "score", "runs/tiny", "--verify"
-    assert "no checksums to verify" in said_by(place, *verify, code=0)
+    said_by(place, "score", "runs/tiny", "--verify", code=0)
     go_on(place, code=0)
-    assert "no checksums" not in said_by(place, *verify, code=0)
 
 
 CHANGES = {
@@ -189,94 +185,3 @@ def test_every_value_of_the_state_is_checked(place, unchecked, key, value):
         path.write_text(json.dumps({**json.loads(path.read_text()), key: json.loads(value)}))
     said = go_on(place, code=1)
     assert all(part in said for part in ("step-00000008", "state.json", "broken", key))
-
-
-# links
-
-
-@pytest.fixture
-def outside(tmp_path):
-    """Make a folder of the user's own, with a file."""
-    for name in ("bashrc", "step-00000002/notes", "scores.json", ".notes.unfinished"):
-        write_lines(tmp_path / "home" / name, ["mine"])
-    return tmp_path / "home"
-
-
-def link(path, target, *, hard=False):
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    (os.link if hard else os.symlink)(target, path)
-
-
-LINKED = f"""
-run.json log.jsonl lock recipe.yaml source.words {RECORD} model.safetensors average.safetensors
-.run.json.x.unfinished tests/test/hypothesis.txt tests/test/scores.json tests/test/cost.json
-tests/test/made_from.json tests/test/{RECORD}
-"""
-
-
-@pytest.mark.parametrize("hard", [False, True])
-@pytest.mark.parametrize("name", LINKED.split())
-def test_a_link_to_a_file_is_replaced_and_what_it_leads_to_stays(place, run, outside, name, hard):
-    # what is read has to be right, also behind a link
-    if (run / name).exists():
-        shutil.copy(run / name, outside / "bashrc")
-    before = snapshot(outside)
-    link(run / name, outside / "bashrc", hard=hard)
-    go_on(place, code=0)
-    said_by(place, "score", "runs/tiny", code=0)
-    assert snapshot(outside) == before
-    assert not (run / name).is_symlink()
-
-
-@pytest.mark.parametrize("name", ["log.jsonl", "lock", "tests/test/cost.json", "features.json"])
-def test_a_link_to_nothing_makes_nothing(place, run, outside, name):
-    before = snapshot(outside)
-    link(run / name, outside / "new")
-    if name != "features.json":
-        (run / RECORD).unlink()
-    go_on(place, code=0)
-    assert snapshot(outside) == before
-
-
-@pytest.mark.parametrize(
-    "name", ["checkpoints", "tests", "tests/test", "tests/test/segments", "tensorboard", "analysis"]
-)
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_link_to_a_folder_is_not_followed(place, run, outside, name, overwrite):
-    path = run / name
-    if path.is_dir():
-        shutil.copytree(path, outside, dirs_exist_ok=True)
-    before = snapshot(outside)
-    link(path, outside)
-    said_by(place, "score", "runs/tiny", "--metrics", "ter", code=0)
-    assert snapshot(outside) == before
-    if overwrite:
-        said_by(place, "train", "tiny.yaml", "--overwrite", code=0)
-        assert not path.is_symlink()
-    else:
-        message = f"tiny/{name}: is a link, and nothing is written through links inside"
-        assert message in go_on(place, code=1)
-    assert snapshot(outside) == before
-
-
-def test_the_outer_folders_may_be_links(place, run, tmp_path):
-    (tmp_path / "disk").mkdir()
-    for path in (run, place / "runs", place / "data"):
-        path.symlink_to(path.rename(tmp_path / "disk" / path.name))
-    go_on(place, code=0)
-    assert run.is_symlink()
-    assert (tmp_path / "disk" / "tiny" / "checkpoints" / "step-00000010").is_dir()
-
-
-@pytest.mark.parametrize("name", ["corpus.json", "kept.arrow", "lock", RECORD, "train-00000.arrow"])
-def test_links_in_an_unfinished_prepared_corpus_are_replaced(place, outside, name):
-    [folder] = (place / "data" / "prepared").iterdir()
-    before = snapshot(outside)
-    for path in (folder, place / "runs"):
-        shutil.rmtree(path)
-    link(folder / name, outside / "new")
-    said_by(place, "train", "tiny.yaml", code=0)
-    assert snapshot(outside) == before

@@ -5,11 +5,11 @@ import json
 import typer
 from typer.testing import CliRunner
 
-from synmt.cli import StrictCommand
+from synmt.cli import ListCommand
 from synmt.cli.analyze import analyze
 
 APP = typer.Typer()
-APP.command(cls=StrictCommand)(analyze)
+APP.command(cls=ListCommand)(analyze)
 
 
 RECIPE = """

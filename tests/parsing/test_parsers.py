@@ -324,7 +324,7 @@ def test_a_folder_without_a_model_or_with_a_broken_one_is_named(tmp_path):
     for damage, message in (
         (lambda: weights.write_bytes(b"broken"), r"broken: cannot load the Stanza model"),
         (weights.unlink, r"compact.pt.*not found"),
-        (lambda: listed.write_text("{"), r"resources.json: broken: not JSON"),
+        (lambda: listed.write_text("{"), r"resources.json: broken: the content: invalid JSON"),
         (listed.unlink, r"broken.*resources.json"),
     ):
         damage()

@@ -220,7 +220,6 @@ def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
 REFUSED = r"""
 text.en => input and output are the same file
 pipe => pipe: the output is not a file.*redirect standard output
-a.xz => gzip only. Let the name end in \.gz
 taken => the output is a folder, not a file\. Name a file in it
 /proc/none/out => cannot write
 """

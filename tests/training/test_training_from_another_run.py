@@ -154,12 +154,12 @@ def test_a_run_that_is_missing_or_unfinished_or_the_run_itself_is_refused(tmp_pa
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "runs" / "plain", parser=False)
     recipe = small_recipe(model={**WIDE, "init": "runs/plain"})
-    missing = r"model.init, plain: no such folder.*Did you mean 'runs/plain'\?"
+    missing = r"model.init, plain: not a run folder.*Did you mean 'runs/plain'\?"
     assert_refused(missing, adopt_vocabulary, small_recipe(model={"init": "plain"}))
     assert_refused("cannot start from its own weights", adopt_vocabulary, recipe, run)
     run.weights.unlink()
     run.write_info(status="training")
-    assert_fails("the run has not finished", adopted, recipe)
+    assert_fails("the run has no final weights", adopted, recipe)
 
 
 PARTS = "Parts: decoder, encoder, output, source_embedding, target_embedding, embeddings. Did you"
@@ -227,7 +227,7 @@ def test_a_run_that_starts_from_another_needs_it_no_more_and_resumes_bit_for_bit
         )
         torch.testing.assert_close(whole, resumed, rtol=0, atol=0)
     train()
-    assert "no such folder" in fail(2, "train", "tuned.yaml", "name=new", cwd=here)
+    assert "not a run folder" in fail(2, "train", "tuned.yaml", "name=new", cwd=here)
 
 
 def test_the_text_is_prepared_with_the_vocabulary_of_the_other_run(here):

@@ -10,7 +10,6 @@ from pathlib import Path
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
 from synmt.errors import SynmtError, UsageError
-from synmt.files.links import own_folder
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import PlacedVariant
@@ -299,7 +298,4 @@ def _parser(recipe: Recipe, side: Side, model: str, *, arcs: bool, download: boo
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
     """Name the file for the trees of a text, the same for the same text and parser."""
     key = fingerprint(stored_sha256(text), parser.fingerprint)
-    return (
-        own_folder(data / "parses")
-        / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
-    )
+    return data / "parses" / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"

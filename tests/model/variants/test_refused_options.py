@@ -10,8 +10,8 @@ from synmt.recipe.yaml_text import parse_yaml_value
 # below each variant its options, and words of the message
 REFUSED = """
 pascal
-  variance: 0 -> variance: must be more than 0, not 0
-  ignore: 1.5 -> ignore: must be 1 or less, not 1.5
+  variance: 0 -> variance: must be greater than 0, not 0
+  ignore: 1.5 -> ignore: must be less than or equal to 1, not 1.5
   heads: 5 -> 5 heads of layer 1, but 4 of 4 are free
   varience: 2 -> Did you mean 'variance'?
   layer: 1 -> Did you mean 'layers'?
@@ -21,38 +21,38 @@ lisa
   heads: 5 -> 5 heads of layer 1, but 4 of 4 are free
   slope: 0.1 -> no option 'slope'
 deps_san
-  layers: [1], variance: 0 -> variance: must be more than 0, not 0
-  layers: [1], resample: 1.5 -> resample: must be 1 or less, not 1.5
-  layers: [1], resample: -0.1 -> resample: must be 0 or more, not -0.1
+  layers: [1], variance: 0 -> variance: must be greater than 0, not 0
+  layers: [1], resample: 1.5 -> resample: must be less than or equal to 1, not 1.5
+  layers: [1], resample: -0.1 -> resample: must be greater than or equal to 0, not -0.1
   fill: 3, layers: [1] -> deps_san replaces no distance by `fill`. Set `resample`, or leave out `fil
-  fill: -1, layers: [1] -> fill: must be 0 or more, not -1
-  layers: [1], window: -1 -> window: must be 0 or more, not -1
+  fill: -1, layers: [1] -> fill: must be greater than or equal to 0, not -1
+  layers: [1], window: -1 -> window: must be greater than or equal to 0, not -1
   combine: divide, layers: [1] -> 'multiply', 'add' or 'weights'
   layers: [1], windw: 6 -> Did you mean 'window'?
 distance_mask
   reach: [2, 1000000000000000000000000000000] -> reach: an option is at most 1048576, not [2, 100000
-  reach: [0] -> reach: must be more than 0, not [0]
+  reach: [0] -> reach: must be greater than 0, not [0]
   reach: [1, 2, 3] -> 3 reaches for 4 heads of layer 1
   reach: [] -> 0 reaches for 4 heads of layer 1
-  own: 'yes' -> own: must be true or false
+  own: 'yes' -> own: must be a valid boolean
 kinship_mask
   masks: [self, parent] -> lacks `all`, so that rows could have no key
   masks: [all, parent, parent] -> names a mask twice
   masks: [] -> lacks `all`
   masks: [all, uncle] -> masks: must be 'all', 'self'
 depth_relative
-  reach: 0 -> reach: must be more than 0, not 0
-  values: 'no' -> values: must be true or false
+  reach: 0 -> reach: must be greater than 0, not 0
+  values: 'no' -> values: must be a valid boolean
 graph_relations
-  labelled: 1 -> labelled: must be true or false
+  labelled: 1 -> labelled: must be a valid boolean
   labels: false -> Did you mean 'labelled'?
 path_relations
-  longest: 0 -> longest: must be 1 or more, not 0
-  longest: 9 -> longest: must be 8 or less, not 9
+  longest: 0 -> longest: must be greater than or equal to 1, not 0
+  longest: 9 -> longest: must be less than or equal to 8, not 9
   dropout: 1 -> dropout: must be less than 1
 structural_positions
-  reach: 0 -> reach: must be more than 0, not 0
-  values: 'no' -> values: must be true or false
+  reach: 0 -> reach: must be greater than 0, not 0
+  values: 'no' -> values: must be a valid boolean
 scene_mask
    -> there is no layer 4
 structural_depth
@@ -65,27 +65,27 @@ dbsa
   heads: 5, layers: [1] -> 5 heads of layer 1, but 4 of 4 are free
   gain: 2, layers: [1] -> no option 'gain'
 localness
-  layers: [1], size: 0 -> size: must be 0.1 or more, not 0
-  layers: [1], size: -3 -> size: must be 0.1 or more, not -3
+  layers: [1], size: 0 -> size: must be greater than or equal to 0.1, not 0
+  layers: [1], size: -3 -> size: must be greater than or equal to 0.1, not -3
   layers: [1], size: 5 -> localness predicts the window `query`. Leave out `size`, or set `window: f
   layers: [1], window: head -> 'fixed', 'layer' or 'query'
   layers: [1], sise: 10 -> Did you mean 'size'
 relative
-  reach: 0 -> reach: must be more than 0, not 0
+  reach: 0 -> reach: must be greater than 0, not 0
   shared: true, values: false -> no table to share
   reach: 2.5 -> reach: must be
   reach: 4611686018427387904 -> syntax.variants.0.reach: an option is at most 1048576, not 461168601
   range: 4 -> no option 'range'
 tag_embedding
-  size: 0 -> syntax.variants.0.size: must be more than 0, not 0
+  size: 0 -> syntax.variants.0.size: must be greater than 0, not 0
   size: 17 -> 1 to 16
-  size: 2.5 -> size: must be a whole number
+  size: 2.5 -> size: must be a valid integer
   features: {tag: 3}, size: 4 -> `size` of tag_embedding is for the relation alone
   layers: [2] -> acts once, not in every layer. layers: [1]
   layers: all -> acts once, not in every layer. layers: [1]
   heads: 2 -> owns no heads
   relations: [nsubj, obj, nsubj] -> relation 'nsubj' is listed twice
-  relations: nsubj -> relations: must be a list such as [a, b]
+  relations: nsubj -> relations: must be a valid
   sise: 3 -> Did you mean 'size'?
 dependency_distribution
    -> has 16 groups, one for each head, but owns 4 heads of layer 1
@@ -102,19 +102,19 @@ dependency_distribution
   kind: lld -> 'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'
   splitt: true -> Did you mean 'split'?
 latent_tree
-  sets: 1000000000000000000000000000000 -> sets: must be a smaller number, not 1000
+  sets: 1000000000000000000000000000000 -> sets:
   attention: separate, sets: 1 -> one set
   layers: [1, 2] -> once
 gcn
-  depth: 0 -> depth: must be more than 0, not 0
-  depth: 1000000000 -> depth: must be 1000 or less, not 1000000000
+  depth: 0 -> depth: must be greater than 0, not 0
+  depth: 1000000000 -> depth: must be less than or equal to 1000, not 1000000000
   edge_dropout: 1 -> edge_dropout: must be less than 1, not 1
-  residual: 1 -> residual: must be true or false
+  residual: 1 -> residual: must be a valid boolean
   layers: [2] -> acts once, not in every layer. layers: [1]
 latent_graph
   loss_weight: 2 -> latent_graph has no auxiliary loss. Leave out `loss_weight`
-  loss_steps: [3, 2], supervised: true -> `loss_steps` are the first and the last step
-  supervised: 'yes' -> supervised: must be true or false
+  loss_steps: [3, 2], supervised: true -> the first step comes after the last one
+  supervised: 'yes' -> supervised: must be a valid boolean
   layers: [2] -> acts once, not in every layer. layers: [1]
 tree_planting
    -> there is no layer 6. This model has layers 1 to 2
