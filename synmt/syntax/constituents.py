@@ -19,7 +19,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
-from synmt.syntax.align import MisplacedWordError, place_words, unseen_difference
+from synmt.syntax.align import MisplacedWordError, place_words
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import depths
 
@@ -91,28 +91,16 @@ def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
     try:
         places = _place(line, words)
     except MisplacedWordError as error:
-        hidden = unseen_difference((*words, "")[error.word], error.found)
-        found = (
-            f"the text continues with '{error.found}'{hidden}"
-            if error.found
-            else "the text has ended"
-        )
-        raise SynmtError(
-            f"the brackets do not match the text at word {error.word + 1}, where {found}",
-            where=where,
-            allowed="Only whitespace may differ",
-            do="Check that brackets and text belong together, line by line",
-        ) from None
+        raise error.explained(where) from None
     tokens = [line[start:end] for start, end in places.tolist()]
     return Parse(tokens, places, np.zeros(len(tokens), dtype=np.int64), [], [], constituents=spans)
 
 
 def _place(line: str, words: list[str]) -> IntArray:
-    nothing = [""] * len(words)
     try:
-        return place_words(line, words, nothing)
+        return place_words(line, words)
     except MisplacedWordError:
-        return place_words(line, [_ESCAPED.get(word, word) for word in words], nothing)
+        return place_words(line, [_ESCAPED.get(word, word) for word in words])
 
 
 def constituents_of_tokens(brackets: str, tokens: Sequence[range]) -> IntArray | None:

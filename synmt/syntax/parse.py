@@ -18,6 +18,7 @@ from synmt.arrays import BoolArray, FloatArray, IntArray
 
 _CHARACTERS = r"\s\x00-\x1f\x7f-\x9f"
 WHITESPACE = re.compile(f"[{_CHARACTERS}]")
+CHARACTER = re.compile(f"[^{_CHARACTERS}]")
 WORD = re.compile(f"[^{_CHARACTERS}]+")
 # characters that end a line or a column in other tools; U+0020 and U+00A0 do not
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
