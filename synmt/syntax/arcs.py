@@ -140,19 +140,20 @@ def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> A
     the tree."""
     if len(sentences) == 1:
         return sentences[0]
-    names = tuple(
-        dict.fromkeys([*(name for each in sentences for name in each.names), "parataxis"])
-    )
+    names = dict.fromkeys([*(name for arcs in sentences for name in arcs.names), "parataxis"])
     number = {name: index for index, name in enumerate(names)}
     columns: list[tuple[npt.NDArray[Any], ...]] = []
-    for index, (arcs, first) in enumerate(zip(sentences, np.cumsum([0, *lengths]), strict=False)):
+    first = 0
+    for arcs, length in zip(sentences, lengths, strict=True):
         relations = np.array([number[name] for name in arcs.names])[arcs.relations]
-        later = (arcs.words == arcs.parents) & (index > 0)
-        parents = np.where(later, root, arcs.parents + first)
-        relations = np.where(later, number["parataxis"], relations)
+        parents = arcs.parents + first
+        if columns:
+            later = arcs.words == arcs.parents
+            parents[later], relations[later] = root, number["parataxis"]
         columns.append((arcs.words + first, parents, relations, arcs.probabilities))
+        first += length
     words, parents, relations, probabilities = map(np.concatenate, zip(*columns, strict=True))
-    return sum_duplicates(Arcs(words, parents, relations, probabilities, names))
+    return sum_duplicates(Arcs(words, parents, relations, probabilities, tuple(names)))
 
 
 def format_arcs(arcs: Arcs | None, words: int) -> list[str]:

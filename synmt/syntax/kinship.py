@@ -121,12 +121,10 @@ SYMBOLS = _SPECIAL + 1
 """How many symbols there are, the zero after a path included."""
 
 _EMPTY, _BYTE = np.uint64(0), np.uint64(8)
-_SHORTEST = np.uint64(256) ** np.arange(
-    LONGEST, dtype=np.uint64
-)  # the number of a path of n symbols is [n - 1] or more
-_WITHOUT_LAST = np.append(
-    _EMPTY, _SHORTEST - np.uint64(1)
-)  # the bytes that a path of n symbols keeps
+# the number of a path of n symbols is [n - 1] or more
+_SHORTEST = np.uint64(256) ** np.arange(LONGEST, dtype=np.uint64)
+# the bytes that a path of n symbols keeps
+_WITHOUT_LAST = np.append(_EMPTY, _SHORTEST - np.uint64(1))
 
 
 def label_paths(parse: Parse, word_of: IntArray, *, longest: int) -> IntArray:
@@ -148,22 +146,19 @@ def path_levels(numbers: IntArray, *, longest: int) -> tuple[IntArray, list[IntA
     """Sort paths by their length, with all that they begin or end with: (N,) -> the row of each,
     (N,), and the levels.
 
+    numbers: of all paths of some trees.
+
     Level n has the paths of n symbols, from none to `longest`: (N_n, 4), the last symbol and the
     first one, the row of the path without its last and without its first symbol. Rows are counted
     through all levels.
     """
-    paths = np.unique(
-        np.append(numbers.view(np.uint64), _EMPTY)
-    )  # (P,) sorted by length, since the last symbol leads
-    while True:
-        lengths = np.searchsorted(_SHORTEST, paths, side="right")  # (P,)
-        shorter = np.stack((paths & _WITHOUT_LAST[lengths], paths >> _BYTE))  # (2, P)
-        rows = np.searchsorted(paths, shorter)  # (2, P)
-        missing = shorter[paths[rows] != shorter]
-        # whole trees have none: what a path begins or ends with is the path between two words on it
-        if not len(missing):
-            break
-        paths = np.union1d(paths, missing)
+    # sorted by length, since the last symbol leads
+    paths = np.unique(np.append(numbers.view(np.uint64), _EMPTY))  # (P,)
+    lengths = np.searchsorted(_SHORTEST, paths, side="right")  # (P,)
+    shorter = np.stack((paths & _WITHOUT_LAST[lengths], paths >> _BYTE))  # (2, P)
+    rows = np.searchsorted(paths, shorter)  # (2, P)
+    # what a path begins or ends with is the path between two words on it, which has a number, too
+    assert (paths[rows] == shorter).all(), "not all paths of a tree"
     symbols = read_paths(paths.view(np.int64))  # (P, 8)
     last = np.take_along_axis(symbols, lengths.clip(1)[:, None] - 1, 1)  # (P, 1)
     table = np.concatenate((last, symbols[:, :1], rows.T), 1)  # (P, 4)
