@@ -143,14 +143,8 @@ class SentencePieces(Vocabulary):
         return self._encode(text, enable_sampling=True, nbest_size=-1, alpha=1.0)
 
     def _encode(self, text: str, **sampling: Any) -> Pieces:
-        if hasattr(self._processor, "EncodeAsOffsetMapping"):
-            encoded = self._processor.Encode(text, out_type="offset_mapping", **sampling)
-            return _pieces(encoded["ids"], encoded["offsets"])
-        # SentencePiece before 0.2.2
-        encoded = self._processor.Encode(text, out_type="immutable_proto", **sampling).pieces  # type: ignore
-        return _pieces(
-            [piece.id for piece in encoded], [(piece.begin, piece.end) for piece in encoded]
-        )
+        encoded = self._processor.Encode(text, out_type="offset_mapping", **sampling)
+        return _pieces(encoded["ids"], encoded["offsets"])
 
     def encode_ids(self, text: str) -> list[int]:
         return self._processor.Encode(text, out_type=int)

@@ -233,7 +233,6 @@ class TreeFacts(TypedDict):
 
 
 class MixedFacts(TypedDict):
-    """The content of mixed.json: all opening brackets, and the number of lines before the trees."""
+    """The content of mixed.json: all opening brackets."""
 
     units: list[str]
-    plain: Count

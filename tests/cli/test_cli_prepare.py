@@ -75,7 +75,7 @@ def test_a_mistake_is_one_line_and_an_exit_code(recipe, case):
 
 
 def test_an_interruption_leaves_by_130_and_can_be_gone_on_with(recipe):
-    with patch("synmt.data.prepare.train_on_counts", side_effect=KeyboardInterrupt):
+    with patch("synmt.data.prepare.train_vocabulary", side_effect=KeyboardInterrupt):
         fail(130, "prepare", recipe)
     succeed("prepare", recipe)
 
