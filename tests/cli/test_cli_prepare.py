@@ -61,8 +61,8 @@ def test_trees_that_lie_beside_the_text_are_added(place):
 MISTAKES = """
 2 | vocabulary.kind=words | vocabulary.kind
 2 | corpus.folder=nowhere | nowhere: corpus.folder: there is no such folder.
-1 | filters.max_words=1 | remove the whole training text (too long (words): 2, empty: 1)
-1 | vocabulary.kind=bpe vocabulary.size=8000 | vocabulary.size is 8000, but the text supports at
+1 | filters.max_words=1 | no pair of the training text is kept (empty: 1, too long (words): 2)
+1 | vocabulary.kind=bpe vocabulary.size=8000 | cannot learn 8000 pieces from this text
 1 | --data file | cannot write
 """
 
