@@ -18,7 +18,7 @@ from synmt.corpora.corpus import CorpusPart, part_tags, tags_of_lines
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, count_reasons
-from synmt.data.text_pairs import Pair, PairChunk, read_chunks
+from synmt.data.text_pairs import PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, truncate
 from synmt.files.schemas import TextFacts
 from synmt.files.writing import write_atomically
@@ -54,42 +54,41 @@ class ShardFiles:
         return [self.folder / shard_name(self.split, shard) for shard in range(_shards(self.lines))]
 
     @property
-    def missing(self) -> list[bool]:
-        """Whether each shard has no file."""
-        return [not path.exists() for path in self.paths]
+    def missing(self) -> list[int]:
+        """The numbers of the shards that have no file."""
+        return [shard for shard, path in enumerate(self.paths) if not path.exists()]
 
-    def rows_of_missing(self, rows: Iterator[Row]) -> Iterator[tuple[int, Iterator[Row]]]:
-        """Yield each shard that has no file, with its rows, which are to be read before the next
-        shard.
+    def rows_of_missing(self, rows: Iterator[Row]) -> Iterator[tuple[int, list[Row]]]:
+        """Yield each shard that has no file, with its rows.
 
         Nothing is read if all files exist. The last shard reads `rows` to the end, so that a row
         too many is noticed.
         """
-        missing = self.missing
-        for shard in range(len(missing) * any(missing)):
-            chunk = islice(rows, SHARD_LINES) if shard + 1 < len(missing) else rows
-            if missing[shard]:
-                yield shard, chunk
-            deque(chunk, maxlen=0)
+        missing, last = self.missing, _shards(self.lines) - 1
+        for shard in range(last + 1 if missing else 0):
+            chunk = islice(rows, None if shard == last else SHARD_LINES)
+            if shard in missing:
+                yield shard, list(chunk)
+            else:
+                deque(chunk, maxlen=0)
 
     def write(
         self, work: Callable[[S, T], bytes], state: S, shards: Iterator[tuple[int, T]], *, what: str
     ) -> None:
         """Make missing shards on all cores or on the cluster in use, and write each when it is
         ready."""
-        sizes = [
-            min(SHARD_LINES, self.lines - first) for first in range(0, self.lines, SHARD_LINES)
-        ]
-        left, paths = sum(compress(sizes, self.missing)), self.paths
-        workers = encoding_processes(left)
+        workers, paths = encoding_processes(len(self.missing) * SHARD_LINES), self.paths
+        numbered = partial(with_number, work)
         with progress(what, self.lines, "lines") as advance:
-            advance(self.lines - left)
-            for shard, content in in_shards(
-                partial(with_number, work), state, shards, workers, where=self.folder
-            ):
+            for shard, path in enumerate(paths):
+                advance(self._size(shard) if path.exists() else 0)
+            for shard, content in in_shards(numbered, state, shards, workers, where=self.folder):
                 with write_atomically(paths[shard], binary=True) as stream:
                     stream.write(content)
-                advance(sizes[shard])
+                advance(self._size(shard))
+
+    def _size(self, shard: int) -> int:
+        return min(SHARD_LINES, self.lines - shard * SHARD_LINES)
 
 
 def _shards(lines: int) -> int:
@@ -130,9 +129,11 @@ class Encoder:
         """Write the missing shards into a folder, which already says which pairs of train are
         kept."""
         files = ShardFiles(folder, self.split, lines)
+        missing = files.missing
         shards = (
             (chunk.first // SHARD_LINES, (chunk, self._kept(chunk, folder)))
-            for chunk in compress(read_chunks(text, SHARD_LINES), files.missing)
+            for chunk in read_chunks(text, SHARD_LINES)
+            if chunk.first // SHARD_LINES in missing
         )
         files.write(Encoder.shard, self, shards, what=f"prepare: {self.split}")
 
@@ -149,30 +150,34 @@ class Encoder:
             vocabulary.encode_batch([pair[side] for _, pair in numbered])
             for side, vocabulary in enumerate(self.vocabularies)
         ]
+        lines, columns = list[int](), ([], [])
+        reasons, words, cut = Counter[str](), [0, 0], 0
         tags = self._tags([line for line, _ in numbered])
-        rows, reasons, cut = list[tuple[int, Pair, list[list[int]]]](), Counter[str](), 0
         for (line, pair), tag, source, target in zip(numbered, tags, *segmented, strict=True):
+            too_long = max(len(tag) + len(source), len(target)) > self.max_pieces
             # a tag alone is no source
-            longest = max(len(tag) + len(source), len(target)) if source and target else 0
-            code = KEPT if longest else EMPTY
-            if self.split == "train" and longest > self.max_pieces:
+            code = KEPT if source and target else EMPTY
+            if code == KEPT and too_long and self.split == "train":
                 code = PIECES
             reasons[REASONS[code]] += 1
             if code == KEPT:
-                cut += longest > self.max_pieces
-                tagged = truncate(tag + source, self.max_pieces, self.tail)
-                rows.append((line, pair, [tagged, truncate(target, self.max_pieces, 0)]))
-        columns = [[pieces[side] for _, _, pieces in rows] for side in (0, 1)]
+                cut += too_long
+                lines.append(line)
+                columns[0].append(truncate(tag + source, self.max_pieces, self.tail))
+                columns[1].append(truncate(target, self.max_pieces, 0))
+                words = [
+                    before + len(text.split()) for before, text in zip(words, pair, strict=True)
+                ]
         facts = {
             "reasons": reasons,
             "cut": cut,
-            "words": [sum(len(pair[side].split()) for _, pair, _ in rows) for side in (0, 1)],
+            "words": words,
             "pieces": [sum(map(len, column)) for column in columns],
             "unknown": [sum(ids.count(UNK) for ids in column) for column in columns],
             "longest": [max(map(len, column), default=0) for column in columns],
         }
         table = {
-            "line": pa.array([line for line, _, _ in rows], type=pa.int64()),
+            "line": pa.array(lines, type=pa.int64()),
             "source": lists(columns[0], np.int32),
             "target": lists(columns[1], np.int32),
         }
@@ -195,16 +200,14 @@ def summarize(files: ShardFiles) -> dict[str, Any]:
         reasons.update({**count_reasons(codes), "kept": 0})
     for facts in shards:
         reasons.update(facts["reasons"])
-    sums = {
+    summary: dict[str, Any] = {
         name: np.sum([facts[name] for facts in shards], axis=0).tolist()
-        for name in ("words", "pieces", "unknown")
+        for name in ("cut", "words", "pieces", "unknown")
     }
-    return {
+    return summary | {
         "lines": files.lines,
         "rows": sum(map(len, tables)),
         "shards": len(tables),
         "reasons": {reason: reasons[reason] for reason in REASONS},
-        "cut": sum(facts["cut"] for facts in shards),
-        **sums,
         "longest": np.max([facts["longest"] for facts in shards], axis=0, initial=0).tolist(),
     }

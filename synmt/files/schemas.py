@@ -191,8 +191,6 @@ class TreeCounts(TypedDict):
     pieces: Count
     words: Count
     straddling: Count
-    unowned: Count
-    characters: Count
     merged: Count
 
 
@@ -205,7 +203,6 @@ class AnnotationFacts(TypedDict):
     parser: ParserIdentity
     relations: OfSplits[dict[str, Count]]
     arc_relations: OfSplits[dict[str, Count]]
-    arc_mass: NotRequired[OfSplits[Amount | None]]
     arcs: bool
     tags: list[str]
     counts: OfSplits[TreeCounts]

@@ -1,7 +1,6 @@
 """The prepared corpus: filters, rows and their trees, interruption, reading back, bad input."""
 
 import pickle
-import re
 import subprocess
 import sys
 import tempfile
@@ -237,26 +236,14 @@ def test_what_is_counted_of_trees(tmp_path):
     # don | ' | t | a and the invisible character as its own word
     text = [("don't a\u200b", "x")]
     data, name = annotated(tmp_path, text, text, vocabulary={"kind": "word"})
-    counts = "{words: 5, pieces: 2, straddling: 2, characters: 7, unowned: 0, merged: 3}"
+    counts = "{words: 5, pieces: 2, straddling: 2, merged: 3}"
     assert data.annotations()[name]["counts"]["train"] == yaml.safe_load(counts)
 
 
-def test_characters_that_are_in_no_word_have_no_owner(tmp_path):
-    text = [("b \x07 a", "x"), ("b a", "y")]
-    data, name = annotated(tmp_path, text, text, vocabulary={"kind": "unigram", "size": 300})
-    counts = data.annotations()[name]["counts"]["train"]
-    assert (counts["unowned"], counts["characters"]) == (1, 5)
-
-
 def test_the_table_shows_every_number(tmp_path, corpus):
-    parses = trees_for(corpus, tmp_path)
-    text = parses["train"].read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^(\d+\t.*\t)", r"\1Arcs=0:root:0.999|", text)
-    parses["train"].write_text(text, encoding="utf-8")
     data = prepared(tmp_path, corpus, filters={"duplicates": True})
-    annotate(data.folder, corpus, parses, parser=CHAIN)
-    [(name, facts)] = data.annotations().items()
-    assert facts["arc_mass"] == {"train": pytest.approx(0.999, abs=1e-6), "valid": None}
+    annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser=CHAIN)
+    [name] = data.annotations()
     table = {row[0]: row[1:] for row in shown_rows(corpus_table(data, [name]))}
     assert "dropped: ratio" not in table
     split = data.facts["splits"]["train"]
@@ -272,7 +259,6 @@ lines | 10 | 3
 kept | 7 | 2
 dropped: empty | 2 | 1
 dropped: duplicate | 1 | 0
-source trees: probability that the stored arcs of a word sum to | 99.900% |
 """
 
 
@@ -414,7 +400,7 @@ def test_trees_for_other_lines_are_refused_each_time(tmp_path, corpus, many, sma
 
 def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path, corpus):
     data, corpus = prepared(tmp_path, corpus), corpus_of(tmp_path / "text", PAIRS[::-1])
-    with pytest.raises(SynmtError, match="the text has changed since it was prepared"):
+    with pytest.raises(SynmtError, match="text has changed since it was prepared"):
         annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={})
 
 
