@@ -20,7 +20,7 @@ from synmt.corpora.corpus import CorpusPart, tags_of_lines
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
-from synmt.data.encoding import ShardFiles, remove_unfinished
+from synmt.data.encoding import remove_unfinished, rows_of_missing, shard_paths, write_shards
 from synmt.data.stored_trees import TreeColumns
 from synmt.data.vocabulary import IdArray, SentencePieces, Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
@@ -91,15 +91,17 @@ def annotate(
                 constituents=constituents,
                 features=tuple(parser.get("features", ())),
             )
-            files = ShardFiles(annotation, split, prepared.facts["splits"][split]["lines"])
+            lines = prepared.facts["splits"][split]["lines"]
+            paths = shard_paths(annotation, split, lines)
             trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
             parts = corpus.parts if (side, split) == ("source", "train") else ()
             shards = (
-                (shard, _rows(folder / shard_name(split, shard), side, parts, chunk))
-                for shard, chunk in files.rows_of_missing(trees)
+                (shard, _rows(folder / paths[shard].name, side, parts, chunk))
+                for shard, chunk in rows_of_missing(paths, trees)
             )
-            files.write(ShardAnnotator.shard, annotator, shards, what=f"prepare: trees of {split}")
-            tables[split] = [ArrowTable(path, TreeFacts) for path in files.paths]
+            what = f"prepare: trees of {split}"
+            write_shards(paths, ShardAnnotator.shard, annotator, shards, lines=lines, what=what)
+            tables[split] = [ArrowTable(path, TreeFacts) for path in paths]
         facts = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(tables)}
         options: dict[str, Any] = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
         write_last(annotation, "annotation.json", facts, "*.arrow", **options)
@@ -140,13 +142,13 @@ class TreeRow:
 
 
 def _rows(
-    text: Path, side: Side, parts: Sequence[CorpusPart], trees: Iterable[UnreadParse]
+    text: Path, side: Side, parts: Sequence[CorpusPart], trees: Sequence[UnreadParse]
 ) -> list[TreeRow]:
     """Read the rows of a shard of the text, for the trees of its lines."""
     table = ArrowTable(text)
     lines, pieces = table.numbers("line"), table.lists(side)
-    tags = tags_of_lines(parts, lines)
-    kept = {line: (pieces[row], int(tags[row] != "")) for row, line in enumerate(lines.tolist())}
+    before = [int(tag != "") for tag in tags_of_lines(parts, lines)]
+    kept = {line: (pieces[row], before[row]) for row, line in enumerate(lines.tolist())}
     return [TreeRow(tree, *kept.get(tree.line - 1, (None, 0))) for tree in trees]
 
 

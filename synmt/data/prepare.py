@@ -21,7 +21,6 @@ from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import (
     KEPT_FILE,
     Encoder,
-    ShardFiles,
     encoding_processes,
     remove_unfinished,
     summarize,
@@ -158,9 +157,7 @@ def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
 def _finish(
     recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[Side, int]
 ) -> None:
-    splits = {
-        split: summarize(ShardFiles(folder, split, lines[split])) for split in ("train", "valid")
-    }
+    splits = {split: summarize(folder, split, lines[split]) for split in ("train", "valid")}
     _check_left(corpus, splits["train"]["reasons"])
     if not splits["valid"]["rows"]:
         raise SynmtError(
