@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import SIDES, Array, Side
+from synmt.arrays import Array, Side
 from synmt.data.arrow import ArrowTable
 from synmt.data.stored_trees import StoredTrees, Tree, WholeTree
 from synmt.data.vocabulary import IdArray, Vocabulary
@@ -110,8 +110,7 @@ class Split:
 
     def __init__(self, folder: Path, name: str, shards: int, annotations: dict[Side, str]) -> None:
         self._place = (folder, name, shards, annotations)
-        self._paths = [folder / shard_name(name, shard) for shard in range(shards)]
-        tables = [ArrowTable(path) for path in self._paths]
+        tables = [ArrowTable(folder / shard_name(name, shard)) for shard in range(shards)]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
         self._trees: dict[Side, list[StoredTrees]] = {
@@ -135,33 +134,24 @@ class Split:
 
     def lengths(self) -> npt.NDArray[np.uint16]:
         """Count the pieces of source and target with EOS: (N, 2)."""
-        lengths = np.empty((len(self), 2), dtype=np.uint16)
-        for first, path in zip(self._starts, self._paths, strict=False):
-            # the file is mapped anew, so that what is read here does not stay in memory
-            table = ArrowTable(path)
-            for side, name in enumerate(SIDES):
-                count = table.lists(name).lengths + 1  # (n,)
-                assert count.max(initial=0) < 2**16, path
-                lengths[first : first + len(table), side] = count
-        return lengths
+        columns = [
+            np.stack((source.lengths, target.lengths), 1) for _, source, target in self._columns
+        ]
+        lengths = np.concatenate(columns) + 1  # (N, 2)
+        assert lengths.max(initial=0) < 2**16, self._place
+        return lengths.astype(np.uint16)
 
     def rows(self, indices: Array | Sequence[int]) -> list[Example]:
         """Read the rows with these numbers, in this order."""
         numbers = np.asarray(indices, dtype=np.int64)
-        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self):
-            raise IndexError(f"rows {numbers.min()} to {numbers.max()} of {len(self)}")
         shards = np.searchsorted(self._starts, numbers, side="right") - 1
         rows = numbers - self._starts[shards]
-        return [
-            self._row(shard, row) for shard, row in zip(shards.tolist(), rows.tolist(), strict=True)
-        ]
-
-    def _row(self, shard: int, row: int) -> Example:
-        lines, source, target = self._columns[shard]
-        trees: dict[Side, Tree | WholeTree] = {
-            side: each[shard].tree(row) for side, each in self._trees.items()
-        }
-        return Example(int(lines[row]), source[row], target[row], trees)
+        examples: list[Example] = []
+        for shard, row in zip(shards.tolist(), rows.tolist(), strict=True):
+            lines, source, target = self._columns[shard]
+            trees = {side: stored[shard].tree(row) for side, stored in self._trees.items()}
+            examples.append(Example(int(lines[row]), source[row], target[row], trees))
+        return examples
 
 
 def shard_name(split: str, shard: int) -> str:

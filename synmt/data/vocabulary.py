@@ -125,13 +125,6 @@ class SentencePieces(Vocabulary):
             processor.IdToPiece(list(range(processor.GetPieceSize())))
         except (RuntimeError, OSError, ValueError, LookupError):
             raise SynmtError("not a SentencePiece model", where=where, do=RESTORE) from None
-        specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-        if specials != (PAD, UNK, BOS, EOS):
-            raise SynmtError(
-                f"the pieces for padding, unknown, BOS and EOS are {specials}",
-                where=where,
-                allowed=f"They must be {(PAD, UNK, BOS, EOS)}",
-            )
         return cls(processor)
 
     def encode(self, text: str) -> Pieces:

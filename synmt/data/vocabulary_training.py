@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from sentencepiece import SentencePieceTrainer
 
 from synmt.arrays import BoolArray
@@ -24,7 +23,7 @@ _THREADS = 4
 # SentencePiece skips longer lines; its default of 4,192 bytes is low for non-Latin scripts
 _LONGEST_LINE = 1 << 16
 # and those that contain its sign of the unknown
-_UNKNOWN = "\u2585".encode()
+_UNKNOWN = "\u2585"
 
 
 def draw_lines(
@@ -49,10 +48,8 @@ def draw_lines(
             chosen = random.hypergeometric(wanted, left - wanted, lines)
             drawn.flat[np.flatnonzero(drawn)[random.permutation(lines)[chosen:]]] = False
         if chosen:
-            texts = [chunk.raw_lines(side) if side in sides else [] for side in (0, 1)]
-            yield b"\n".join(
-                [texts[side][row] for row, side in np.argwhere(drawn).tolist()]
-            ).decode()
+            texts = [chunk.lines(side) for side in (0, 1)]
+            yield "\n".join([texts[side][row] for row, side in np.argwhere(drawn).tolist()])
         left, wanted = left - lines, wanted - chosen
 
 
@@ -77,49 +74,42 @@ def train_vocabulary(
     if settings.kind == "unigram":
         lines = [line for block in blocks for line in block.split("\n") if line.strip()]
         return _train_pieces(lines, settings, symbols, input_format="text")
-    parts = in_shards(_count_words, settings, iter(blocks), workers, where=where)
-    grouped = pa.concat_tables(parts).group_by("word", use_threads=False)
-    counts = grouped.aggregate([("count", "sum")]).filter(pc.field("word") != "")
+    counts = Counter[str]()
+    for part in in_shards(_count_words, settings, iter(blocks), workers, where=where):
+        counts.update(part)
+    del counts[""]
     if settings.kind == "word":
         return _frequent_words(counts, settings, symbols)
-    counts = counts.sort_by("word")
-    columns = [counts["word"], counts["count_sum"].cast(pa.string()), pa.scalar("\t")]
-    rows = pc.call_function("binary_join_element_wise", columns).to_pylist()
+    rows = [f"{word}\t{counts[word]}" for word in sorted(counts)]
     return _train_pieces(rows, settings, symbols, input_format="tsv")
 
 
-def _count_words(settings: VocabularyRecipe, block: str) -> pa.Table:
-    """Count the words from which a BPE or word vocabulary learns: a table of `word` and `count`.
+def _count_words(settings: VocabularyRecipe, block: str) -> Counter[str]:
+    """Count the words from which a BPE or word vocabulary learns.
 
     For BPE, a tab is a space. SentencePiece, given whole lines, keeps it (unless it normalizes as
     nmt_nfkc); otherwise it learns the same pieces.
     """
-    word = settings.kind == "word"
-    words = pa.array(block.split(), pa.string()) if word else _split_at_blanks(block.encode())
-    counted = words.value_counts()
-    # each word of BPE has the space after it
-    different = pc.call_function("ascii_rtrim", [counted.field("values")], pc.TrimOptions(" "))
-    # Arrow groups them five times as fast as large strings
-    return pa.table({"word": different.cast(pa.string()), "count": counted.field("counts")})
-
-
-def _split_at_blanks(block: bytes) -> pa.LargeStringArray:
-    """Split lines into words, each with its space, so that the words of an array stay where they
-    are in memory."""
-    lines = block.split(b"\n")
-    if _UNKNOWN in block or max(map(len, lines)) > _LONGEST_LINE:
-        lines = [line for line in lines if _UNKNOWN not in line and len(line) <= _LONGEST_LINE]
+    if settings.kind == "word":
+        return Counter(block.split())
+    lines = [
+        line
+        for line in block.split("\n")
+        if _UNKNOWN not in line and len(line.encode()) <= _LONGEST_LINE
+    ]
     # the count will come after a tab
-    text = b" ".join([*lines, b""]).replace(b"\t", b" ")
-    ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord(" ")) + 1
-    bounds = np.concatenate(([0], ends))
-    return pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(bounds), pa.py_buffer(text))
+    return Counter(" ".join(lines).replace("\t", " ").split(" "))
 
 
-def _frequent_words(table: pa.Table, settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
-    frequent = table.filter(pc.field("count_sum") >= settings.min_frequency)
-    ranked = frequent.sort_by([("count_sum", "descending"), ("word", "ascending")])
-    words = [word for word in ranked["word"].to_pylist() if word not in SPECIALS]
+def _frequent_words(
+    counts: Counter[str], settings: VocabularyRecipe, symbols: Sequence[str]
+) -> Words:
+    frequent = [
+        word
+        for word, count in counts.items()
+        if count >= settings.min_frequency and word not in SPECIALS
+    ]
+    words = sorted(frequent, key=lambda word: (-counts[word], word))
     room = settings.size - len(SPECIALS)
     rare = [symbol for symbol in symbols if symbol not in words[:room]]
     return Words([*rare, *words[: max(room - len(rare), 0)]])

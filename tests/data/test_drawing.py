@@ -41,8 +41,6 @@ def test_chunks_have_the_lines_of_the_files(tmp_path, size, last, end, start):
     expected = [line if end == "\r\n" else line.removesuffix("\r") for line in LINES]
     pairs = [pair for chunk in chunks for pair in chunk.pairs()]
     assert pairs == list(read_pairs(files)) == list(zip(expected, expected[::-1], strict=True))
-    raw = [line.decode() for chunk in chunks for line in chunk.raw_lines(0)]
-    assert raw == expected
 
 
 def test_a_file_that_only_has_a_byte_order_mark_has_one_line(tmp_path):
