@@ -12,9 +12,8 @@ from torch import Tensor
 
 from synmt.arrays import Array, IntArray, Side
 from synmt.data.corpus import Example
-from synmt.data.stored_trees import WholeTree
+from synmt.data.stored_trees import Tree
 from synmt.data.vocabulary import BOS, EOS, PAD
-from synmt.errors import SynmtError
 from synmt.syntax.constituents import without_constituents, without_dependencies
 from synmt.syntax.controls import UNCHANGED, certain_arcs
 from synmt.syntax.parse import Parse
@@ -128,14 +127,7 @@ def _with_tables(signal: Signal, padded: Tensor) -> dict[str, Tensor]:
 
 def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, IntArray]:
     tree = example.trees.get(side)
-    if tree is None:
-        raise SynmtError(
-            f"the model reads {', '.join(signal.name for signal in reading.signals)} from the "
-            f"{side}'s parses, "
-            "but this text was prepared without them",
-            do="Run `synmt train` with its recipe: it parses what is missing",
-        )
-    assert not isinstance(tree, WholeTree), "a tree that is not fitted to pieces"
+    assert isinstance(tree, Tree), f"the model reads trees of the {side}, and the text has {tree}"
     _check(tree.parse, reading)
     pieces = example.source if side == "source" else example.target
     unchanged = reading.control is UNCHANGED

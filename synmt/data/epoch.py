@@ -87,9 +87,10 @@ def plan_batches(
     places = np.arange(len(lengths), dtype=np.uint32)  # (N,)
     if random:
         random.shuffle(places)
-    target, source = lengths[:, 1].astype(np.uint64), lengths[:, 0].astype(np.uint64)  # (N,) both
     # as one number, a key compares lengths of the target, then of the source, then places
-    keys = target << np.uint64(48) | source << np.uint64(32) | places  # (N,)
+    keys = lengths[:, 1].astype(np.uint64) << np.uint64(32 + 16)  # (N,)
+    keys |= lengths[:, 0].astype(np.uint64) << np.uint64(32)
+    keys |= places
     rows = np.argsort(keys)[::-1].astype(np.uint32)  # (N,)
     starts = _starts(lengths.max(1)[rows], batch_tokens, batch_sentences or len(lengths))
     batches = np.split(rows, starts[1:-1]) if len(rows) else []

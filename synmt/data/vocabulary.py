@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,12 +53,12 @@ class Vocabulary(ABC):
         """Segment a text, with the spans of the pieces."""
 
     @abstractmethod
-    def encode_ids(self, text: str) -> list[int]:
-        """Segment a text."""
-
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Segment many texts; faster than one by one."""
-        return [self.encode_ids(text) for text in texts]
+
+    def encode_ids(self, text: str) -> list[int]:
+        """Segment a text."""
+        return self.encode(text).ids.tolist()
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
@@ -128,19 +128,16 @@ class SentencePieces(Vocabulary):
         return cls(processor)
 
     def encode(self, text: str) -> Pieces:
-        return self._encode(text)
+        encoded = self._processor.Encode(text, out_type="offset_mapping")
+        return _pieces(encoded["ids"], encoded["offsets"])
 
     def encode_symbols(self, text: str) -> Pieces:
         """Segment a text of a BPE model without merging anything."""
         # BPE dropout with probability 1
-        return self._encode(text, enable_sampling=True, nbest_size=-1, alpha=1.0)
-
-    def _encode(self, text: str, **sampling: Any) -> Pieces:
-        encoded = self._processor.Encode(text, out_type="offset_mapping", **sampling)
+        encoded = self._processor.Encode(
+            text, out_type="offset_mapping", enable_sampling=True, nbest_size=-1, alpha=1.0
+        )
         return _pieces(encoded["ids"], encoded["offsets"])
-
-    def encode_ids(self, text: str) -> list[int]:
-        return self._processor.Encode(text, out_type=int)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return self._processor.Encode(list(texts), out_type=int, num_threads=threads())
@@ -158,13 +155,8 @@ class SentencePieces(Vocabulary):
     def merged_pieces(self) -> list[int]:
         """List the characters and the pieces that are made of them: all but specials, bytes and
         tags."""
-        special = {PAD, UNK, BOS, EOS}
-        pieces = [
-            piece
-            for piece in range(len(self))
-            if piece not in special and not self._processor.IsByte(piece)
-        ]
-        return [piece for piece in pieces if not self._is_tag(piece)]
+        pieces = range(len(SPECIALS), len(self))
+        return [p for p in pieces if not self._processor.IsByte(p) and not self._is_tag(p)]
 
     def _is_tag(self, piece: int) -> bool:
         # tags are not merged: they come whole out of a text in which nothing is
@@ -211,8 +203,8 @@ class Words(Vocabulary):
             [self._ids.get(match[0], UNK) for match in found], [match.span() for match in found]
         )
 
-    def encode_ids(self, text: str) -> list[int]:
-        return [self._ids.get(word, UNK) for word in text.split()]
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[self._ids.get(word, UNK) for word in text.split()] for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(self._words[piece] for piece in ids if piece not in (PAD, BOS, EOS))
