@@ -16,7 +16,6 @@ from pyarrow import ipc
 from synmt.arrays import Array
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
-from synmt.files.writing import write_atomically
 
 
 class Lists:
@@ -50,12 +49,6 @@ def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values.astype(kind)))
 
 
-def write_table(path: Path, columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> None:
-    """Write columns of equal length, and facts about them, which must fit into JSON."""
-    with write_atomically(path, binary=True) as stream:
-        stream.write(table_bytes(columns, facts))
-
-
 def table_bytes(columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> bytes:
     """Make the content of a file of columns."""
     stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
@@ -68,7 +61,7 @@ def table_bytes(columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> by
 
 
 class ArrowTable:
-    """An Arrow file written by `write_table`, mapped into memory.
+    """An Arrow file with the content of `table_bytes`, mapped into memory.
 
     schema: of its facts.
     """

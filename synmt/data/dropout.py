@@ -118,26 +118,20 @@ class Merges:
         # the last pair is found for all that are not there
         self._pairs = np.array([*sorted(ranks), np.iinfo(np.int64).max])
         self._ranks = np.array([*(ranks[pair] for pair in sorted(ranks)), _NONE])
-        parts = [
+        self._parts = [
             [numbers[c] for c in text] if piece in plain else [piece]
             for piece, text in enumerate(spelled)
         ]
-        self._counts = np.array(list(map(len, parts)))  # (V,)
-        self._firsts = np.cumsum(self._counts) - self._counts  # (V,)
-        self._parts = np.fromiter(chain.from_iterable(parts), dtype=np.int64)
         self._begins_word = np.array([text.startswith("▁") for text in spelled])  # (V,)
 
     def symbols(self, sentences: list[IdArray]) -> Symbols:
         """Split the pieces of sentences into symbols."""
-        pieces = np.concatenate([np.zeros(0, dtype=np.int64), *sentences])  # (N',)
-        counts = self._counts[pieces]  # (N',)
-        ends = np.cumsum(counts)  # (N',)
-        numbers = np.arange(counts.sum())  # (N,)
-        places = numbers - np.repeat(ends - counts - self._firsts[pieces], counts)  # (N,)
-        # the first symbol of each sentence, and the end of the last one
-        firsts = np.append(0, ends)[np.cumsum([0, *map(len, sentences)])]  # (B + 1,)
-        lengths = np.diff(firsts)  # (B,)
-        return Symbols(self._parts[places], numbers - np.repeat(firsts[:-1], lengths), lengths)
+        parts = self._parts
+        split = [[part for piece in ids.tolist() for part in parts[piece]] for ids in sentences]
+        lengths = np.array(list(map(len, split)), dtype=np.int64)  # (B,)
+        ids = np.fromiter(chain.from_iterable(split), dtype=np.int64)  # (N,)
+        starts = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # (N,)
+        return Symbols(ids, starts, lengths)
 
     def segment(self, symbols: Symbols, keys: Keys, dropout: float) -> Symbols:
         """Merge the symbols of sentences into pieces; a sentence's random numbers depend only on
@@ -170,7 +164,7 @@ class Merges:
         """Find the rank of the merge of the symbols at places, (N,), with the next ones of their
         words: (N,); a huge number for none."""
         inside = np.append(words[1:] == words[:-1], False)  # (M,)
-        pairs = np.where(inside, ids * len(self._counts) + np.roll(ids, -1), -1)[places]  # (N,)
+        pairs = np.where(inside, ids * len(self._parts) + np.roll(ids, -1), -1)[places]  # (N,)
         found = np.searchsorted(self._pairs, pairs)  # (N,)
         return np.where(self._pairs[found] == pairs, self._ranks[found], _NONE)
 

@@ -18,7 +18,7 @@ from synmt.corpora.corpus import CorpusPart, part_tags, tags_of_lines
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, count_reasons
-from synmt.data.text_pairs import PairChunk, read_chunks
+from synmt.data.text_pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, truncate
 from synmt.files.schemas import TextFacts
 from synmt.files.writing import write_atomically
@@ -132,9 +132,8 @@ class Encoder:
             vocabulary.encode_batch([pair[side] for _, pair in numbered])
             for side, vocabulary in enumerate(self.vocabularies)
         ]
-        lines, columns = list[int](), ([], [])
-        reasons, words, cut = Counter[str](), [0, 0], 0
-        tags = self._tags([line for line, _ in numbered])
+        lines, texts, columns = list[int](), list[Pair](), ([], [])
+        reasons, cut, tags = Counter[str](), 0, self._tags([line for line, _ in numbered])
         for (line, pair), tag, source, target in zip(numbered, tags, *segmented, strict=True):
             too_long = max(len(tag) + len(source), len(target)) > self.max_pieces
             # a tag alone is no source
@@ -145,18 +144,15 @@ class Encoder:
             if code == KEPT:
                 cut += too_long
                 lines.append(line)
+                texts.append(pair)
                 columns[0].append(truncate(tag + source, self.max_pieces, self.tail))
                 columns[1].append(truncate(target, self.max_pieces, 0))
-                words = [
-                    before + len(text.split()) for before, text in zip(words, pair, strict=True)
-                ]
         facts = {
             "reasons": reasons,
             "cut": cut,
-            "words": words,
+            "words": [sum(len(pair[side].split()) for pair in texts) for side in (0, 1)],
             "pieces": [sum(map(len, column)) for column in columns],
             "unknown": [sum(ids.count(UNK) for ids in column) for column in columns],
-            "longest": [max(map(len, column), default=0) for column in columns],
         }
         table = {
             "line": pa.array(lines, type=pa.int64()),
@@ -191,5 +187,4 @@ def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
         "rows": sum(map(len, tables)),
         "shards": len(tables),
         "reasons": {reason: reasons[reason] for reason in REASONS},
-        "longest": np.max([facts["longest"] for facts in shards], axis=0, initial=0).tolist(),
     }

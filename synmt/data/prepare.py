@@ -16,7 +16,7 @@ import pyarrow as pa
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
-from synmt.data.arrow import ArrowTable, write_table
+from synmt.data.arrow import ArrowTable, table_bytes
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import (
     KEPT_FILE,
@@ -33,7 +33,7 @@ from synmt.data.vocabulary_training import draw_lines, train_vocabulary
 from synmt.errors import SynmtError
 from synmt.files.checksums import write_last
 from synmt.files.reading import count_lines, fingerprint, stored_sha256
-from synmt.files.writing import locked
+from synmt.files.writing import locked, write_atomically
 from synmt.parallel.engine import started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
@@ -115,7 +115,8 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
     path, languages = folder / KEPT_FILE, (corpus.source, corpus.target)
     if not path.exists():
         codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
-        write_table(path, {"reason": pa.array(codes)}, {"format": FORMAT})
+        with write_atomically(path, binary=True) as stream:
+            stream.write(table_bytes({"reason": pa.array(codes)}, {"format": FORMAT}))
     _check_left(corpus, count_reasons(ArrowTable(path).numbers("reason")))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from synmt.arrays import SIDES
 from synmt.corpora.corpus import CorpusPart, rows_of_parts
 from synmt.data.corpus import PreparedCorpus
-from synmt.reporting.values import Quantity, Table, Value, count_column, text_column
+from synmt.reporting.values import Kind, Quantity, Table, Value, count_column, text_column
 
 
 def corpus_table(
@@ -34,14 +34,12 @@ def corpus_table(
     longest = facts["filters"]["max_pieces"]
     rows.append([f"truncated to {longest} pieces", *(split["cut"] for split in splits)])
     for number, side in enumerate(SIDES):
-        words, pieces, unknown, longest = (
-            [split[key][number] for split in splits]
-            for key in ("words", "pieces", "unknown", "longest")
+        words, pieces, unknown = (
+            [split[key][number] for split in splits] for key in ("words", "pieces", "unknown")
         )
         name = f"{side} ({facts[side]})"
-        rows.append([f"{name}: pieces per word", *map(_ratio, pieces, words)])
-        rows.append([f"{name}: unknown pieces", *map(_share, unknown, pieces)])
-        rows.append([f"{name}: longest, in pieces", *longest])
+        rows.append(_quotients(f"{name}: pieces per word", pieces, words))
+        rows.append(_quotients(f"{name}: unknown pieces", unknown, pieces, "share"))
         rows.append([f"{name}: vocabulary, in pieces", facts["vocabulary_sizes"][side], None])
     for annotation in annotations:
         trees = prepared.annotations()[annotation]
@@ -50,16 +48,18 @@ def corpus_table(
             for key in ("words", "pieces", "straddling", "merged")
         )
         name = f"{trees['side']} trees"
-        rows.append([f"{name}: pieces per word of the tree", *map(_ratio, pieces, words)])
-        rows.append([f"{name}: pieces that span two words", *map(_share, straddling, pieces)])
-        rows.append([f"{name}: words without a separate piece", *map(_share, merged, words)])
+        rows.append(_quotients(f"{name}: pieces per word of the tree", pieces, words))
+        rows.append(_quotients(f"{name}: pieces that span two words", straddling, pieces, "share"))
+        rows.append(_quotients(f"{name}: words without a separate piece", merged, words, "share"))
     columns = [text_column(""), count_column("train"), count_column("valid")]
     return Table(title=title, columns=columns, rows=rows)
 
 
-def _ratio(number: int, of: int) -> Value:
-    return Quantity(number / of) if of else None
-
-
-def _share(number: int, of: int) -> Value:
-    return Quantity(number / of, "share", 3) if of else None
+def _quotients(
+    title: str, numbers: Sequence[int], of: Sequence[int], unit: Kind = "number"
+) -> list[Value]:
+    digits = 3 if unit == "share" else 2
+    cells: list[Value] = [title]
+    for number, total in zip(numbers, of, strict=True):
+        cells.append(Quantity(number / total, unit, digits) if total else None)
+    return cells

@@ -154,7 +154,6 @@ class TextFacts(TypedDict):
     words: _Pair
     pieces: _Pair
     unknown: _Pair
-    longest: _Pair
 
 
 class SplitFacts(TextFacts):
