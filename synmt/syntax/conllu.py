@@ -43,7 +43,7 @@ from synmt.syntax.constituents import constituents_of_tokens, parse_brackets, wi
 from synmt.syntax.feature_signals import join_scenes, scenes_in
 from synmt.syntax.merging import Token, token_tree
 from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_whitespace
-from synmt.syntax.trees import depths
+from synmt.syntax.trees import is_tree
 
 _COMMENT = re.compile(r"#\s*(text|raw|line|constituency)\s*=\s?(.*)", re.DOTALL)
 _ID = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
@@ -254,12 +254,10 @@ def _parents(words: list[_Row], where: str) -> list[int]:
             allowed = f"A head is another word's number, 0 to {len(words)}"
             raise _malformed(where, what, allowed)
         parents.append(word if head < 0 else head)
-    roots = sum(word == parent for word, parent in enumerate(parents))
-    if words and (roots != 1 or depths(parents) is None):
+    if not is_tree(np.array(parents, dtype=np.int64)):
+        what = "the heads are not a tree with one root"
         allowed = "One token has the head 0, and the heads of the others lead to it"
-        raise _malformed(
-            where, f"the heads are not a tree: {roots} tokens have the head 0", allowed
-        )
+        raise _malformed(where, what, allowed)
     return parents
 
 

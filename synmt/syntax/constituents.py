@@ -160,8 +160,7 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
     left. Of two nodes, the one whose top word comes first is on the left, so a tree with crossing
     arcs has W - 1 nodes, too.
     """
-    depth = depths(parents)
-    assert depth is not None, parents
+    depth = depths(parents).tolist()
     below: dict[int, list[int]] = defaultdict(list)
     for word, parent in enumerate(parents):
         if word != parent:

@@ -17,7 +17,7 @@ from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import Signal, over_pieces, relation_signal
-from synmt.syntax.trees import ancestors, tree_distances
+from synmt.syntax.trees import ancestors, depths, tree_distances
 
 KINDS = ("none", "self", "parent", "child", "sibling", "ancestor", "descendant")
 """What a word is to another: each pair has one kind, so `ancestor` means one above the parent, and
@@ -29,8 +29,8 @@ NO_STEPS = 1 << 20
 
 def depth(parse: Parse, word_of: IntArray) -> IntArray:
     """Count the steps from each piece's word to the root: (T,); -1 for specials."""
-    steps = ancestors(parse.parents).sum(1) - 1  # (W,)
-    return np.append(steps, -1)[word_of]  # (T,) the last entry is for specials
+    # the last entry is for specials
+    return np.append(depths(parse.parents), -1)[word_of]  # (T,)
 
 
 def kinship(parse: Parse, word_of: IntArray) -> IntArray:
@@ -58,11 +58,11 @@ def signed_steps(parse: Parse, word_of: IntArray) -> IntArray:
     specials.
     """
     above = ancestors(parse.parents)  # (W, W)
-    depths = above.sum(1) - 1  # (W,)
+    steps = depths(parse.parents)  # (W,)
     order = np.sign(np.arange(len(parse))[:, None] - np.arange(len(parse)))  # (W, W)
-    beside = order * (depths[:, None] + depths)  # (W, W)
-    steps = np.where(above | above.T, depths[:, None] - depths, beside)  # (W, W)
-    return over_pieces(steps, word_of, NO_STEPS)  # (T, T)
+    beside = order * (steps[:, None] + steps)  # (W, W)
+    signed = np.where(above | above.T, steps[:, None] - steps, beside)  # (W, W)
+    return over_pieces(signed, word_of, NO_STEPS)  # (T, T)
 
 
 def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | None) -> IntArray:
@@ -171,10 +171,9 @@ def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
     words = np.arange(len(parse))
     labels = relation_signal().compute(parse, words)  # (W,)
     lengths = tree_distances(parse.parents)  # (W, W)
-    depths = ancestors(parse.parents).sum(1)  # (W,)
-    rising = (
-        lengths + depths - depths[:, None]
-    ) // 2  # (W, W) arcs from the column to what is above both words
+    steps = depths(parse.parents)  # (W,)
+    # arcs from the column to what is above both words
+    rising = (lengths + steps - steps[:, None]) // 2  # (W, W)
     paths = np.zeros((*lengths.shape, LONGEST), dtype=np.uint8)  # (W, W, 8)
     above = words  # (W,) the ancestor of each word at a number of steps above it
     for step in range(longest):

@@ -36,8 +36,7 @@ def token_tree(
     """
     leading = [token.start for token in tokens]
     if len(parents) > len(tokens):
-        depth = depths(parents)
-        assert depth is not None, parents
+        depth = depths(parents).tolist()
         leading = [min(token, key=depth.__getitem__) for token in tokens]
     token_of = {word: index for index, token in enumerate(tokens) for word in token}
     names = ["root" if parents[word] == word else relations[word] for word in leading]
