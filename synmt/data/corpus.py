@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -85,14 +85,6 @@ class PreparedCorpus:
     def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
         """Return the rows of `train` or `valid`; `trees` names the annotation of each side that
         needs one."""
-        for annotation in (trees or {}).values():
-            if not (self.folder / annotation / "annotation.json").is_file():
-                raise SynmtError(
-                    f"the corpus was prepared without the parses {annotation}",
-                    where=str(self.folder),
-                    allowed=f"It has: {', '.join(self.annotations()) or 'none'}",
-                    do="Run `synmt prepare` again",
-                )
         return Split(self.folder, name, self.facts["splits"][name]["shards"], dict(trees or {}))
 
 
@@ -109,7 +101,6 @@ class Split:
     """The rows of one split, read from the memory-mapped files on demand."""
 
     def __init__(self, folder: Path, name: str, shards: int, annotations: dict[Side, str]) -> None:
-        self._place = (folder, name, shards, annotations)
         tables = [ArrowTable(folder / shard_name(name, shard)) for shard in range(shards)]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
@@ -119,10 +110,6 @@ class Split:
             ]
             for side, annotation in annotations.items()
         }
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # another process maps the files itself
-        return Split, self._place
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -138,7 +125,7 @@ class Split:
             np.stack((source.lengths, target.lengths), 1) for _, source, target in self._columns
         ]
         lengths = np.concatenate(columns) + 1  # (N, 2)
-        assert lengths.max(initial=0) < 2**16, self._place
+        assert lengths.max(initial=0) < 2**16
         return lengths.astype(np.uint16)
 
     def rows(self, indices: Array | Sequence[int]) -> list[Example]:

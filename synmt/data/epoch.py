@@ -27,9 +27,6 @@ class EpochRows:
     rows: Array
     copies: Array
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def select(self, places: IntArray) -> EpochRows:
         """Return the rows at these places: (B,)."""
         return EpochRows(self.rows[places], self.copies[places])

@@ -210,7 +210,7 @@ class _Block:
             tags=[words[word][_TAG] or "_" for word in leading],
             arcs=arcs,
             constituents=None if brackets is None else constituents_of_tokens(brackets, tokens),
-            features=_features(words, leading) | _scenes(words, tokens, forms),
+            features=_features(words, tokens, leading, forms),
         )
 
 
@@ -278,22 +278,20 @@ def _spans(line: str, forms: list[_Row], where: str) -> IntArray:
         raise error.explained(where) from None
 
 
-def _features(words: list[_Row], leading: list[int]) -> dict[str, list[str]]:
-    features = dict[str, list[str]]()
-    for name, column in _FEATURE_COLUMNS.items():
-        values = [words[word][column] or "_" for word in leading]
-        if set(values) - {"_"}:
-            features[name] = values
-    return features
-
-
-def _scenes(words: list[_Row], tokens: list[Token], forms: list[_Row]) -> dict[str, list[str]]:
-    """Find the scenes of every token: its own and those of all its words."""
-    values = list[str]()
+def _features(
+    words: list[_Row], tokens: list[Token], leading: list[int], forms: list[_Row]
+) -> dict[str, list[str]]:
+    """Find what is known of every token: its leading word's, and the scenes of itself and all its
+    words."""
+    features = {
+        name: [words[word][column] or "_" for word in leading]
+        for name, column in _FEATURE_COLUMNS.items()
+    }
+    features[SCENES] = []
     for token, form in zip(tokens, forms, strict=True):
-        rows = [form, *(words[word] for word in token)]
-        values.append(join_scenes(scenes_in(row[_MISC]) for row in rows))
-    return {SCENES: values} if set(values) - {"_"} else {}
+        rows = form, *words[token.start : token.stop]
+        features[SCENES].append(join_scenes(scenes_in(row[_MISC]) for row in rows))
+    return {name: values for name, values in features.items() if set(values) - {"_"}}
 
 
 def _malformed(where: str, what: str, allowed: str = "") -> SynmtError:
