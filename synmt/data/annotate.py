@@ -120,12 +120,12 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
         for name, found in table.facts.get("features", {}).items():
             values = dict(zip(found["values"], found["counts"], strict=True))
             counts.setdefault(name, Counter()).update(values)
-    return {name: _frequent(counts[name]) for name in FEATURES if name in counts}
-
-
-def _frequent(counts: Counter[str]) -> tuple[str, ...]:
-    values = [value for value, count in counts.items() if count >= _LEAST]
-    return tuple(sorted(values, key=lambda value: (-counts[value], value)))
+    learned: dict[str, tuple[str, ...]] = {}
+    for name in FEATURES:
+        ranked = sorted(counts.get(name, {}).items(), key=lambda item: (-item[1], item[0]))
+        if name in counts:
+            learned[name] = tuple(value for value, count in ranked if count >= _LEAST)
+    return learned
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,9 +27,6 @@ class Lists:
     def __getitem__(self, row: int) -> Array:
         return self._values[self._offsets[row] : self._offsets[row + 1]]
 
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
-
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
         """Return the length of each list, without reading its values: (N,)."""

@@ -111,19 +111,18 @@ def _is_foreign(pair: Pair, languages: Pair) -> bool:
 
 
 def _judge(pair: Pair, filters: FilterRecipe) -> int:
-    shorter, longer = len(pair[0].split()), len(pair[1].split())
-    if shorter > longer:
-        shorter, longer = longer, shorter
+    words = pair[0].split()
+    shorter, longer = sorted((len(words), len(pair[1].split())))
     if not shorter:
         return EMPTY
     if filters.max_words and longer > filters.max_words:
         return WORDS
     if filters.max_ratio and longer > filters.max_ratio * shorter:
         return RATIO
+    # a share is 1 at most
     if filters.max_punctuation < 1:
-        words = pair[0].split()
-        if sum(map(is_punctuation, words)) / len(words) > filters.max_punctuation:
-            return PUNCTUATION
+        share = sum(map(is_punctuation, words)) / len(words)
+        return PUNCTUATION if share > filters.max_punctuation else KEPT
     return KEPT
 
 
