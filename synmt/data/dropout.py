@@ -44,12 +44,11 @@ class BpeDropout:
         self, vocabularies: tuple[Vocabulary, Vocabulary], probability: float, seed: int
     ) -> None:
         self.probability, self.seed = probability, seed
-        source, target = vocabularies
-        # the recipe allows dropout for BPE only
-        assert isinstance(source, SentencePieces)
-        assert isinstance(target, SentencePieces)
-        first = Merges(source)
-        self._merges = first, first if target is source else Merges(target)
+        self._merges: list[Merges] = []
+        for vocabulary in vocabularies:
+            # the recipe allows dropout for BPE only
+            assert isinstance(vocabulary, SentencePieces)
+            self._merges.append(Merges(vocabulary))
 
     def apply(self, examples: Sequence[Example], rows: EpochRows, epoch: int) -> list[Example]:
         """Segment both sides of the pairs of rows anew, and find the words of the new pieces."""
