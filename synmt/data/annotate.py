@@ -22,7 +22,7 @@ from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import remove_unfinished, rows_of_missing, shard_paths, write_shards
 from synmt.data.stored_trees import TreeColumns
-from synmt.data.vocabulary import IdArray, SentencePieces, Vocabulary, straddles, word_of
+from synmt.data.vocabulary import IdArray, SentencePieces, Vocabulary, word_of
 from synmt.errors import SynmtError
 from synmt.files.checksums import write_last
 from synmt.files.reading import fingerprint, read_lines, stored_sha256
@@ -35,8 +35,8 @@ from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import FEATURES, Parse
 
-COUNTS = ("words", "pieces", "straddling", "merged")
-"""Counts for the summary; `straddling` pieces span two words, `merged` words own no piece."""
+COUNTS = ("words", "pieces", "merged")
+"""Counts for the summary; `merged` words own no piece."""
 _LEAST = 2
 """Rarer values share a row with those that the training text does not have; so this row is trained,
 too."""
@@ -186,7 +186,6 @@ class ShardAnnotator:
             merged, owners = merge_unowned(parse, spans, word_of(spans, parse.spans))
             counts["words"] += len(parse)
             counts["pieces"] += len(spans)
-            counts["straddling"] += int(straddles(spans, parse.spans).sum())
             counts["merged"] += len(parse) - len(merged)
             if self.whole:
                 starts, ends = self._in_symbols(row.tree.text, parse.spans)

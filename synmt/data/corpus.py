@@ -72,10 +72,9 @@ class PreparedCorpus:
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target; the same object if the vocabulary is joint."""
         names = self.facts["vocabularies"]
-        loaded = {
-            name: Vocabulary.load(self.folder, name) for name in {names["source"], names["target"]}
-        }
-        return loaded[names["source"]], loaded[names["target"]]
+        source = Vocabulary.load(self.folder, names["source"])
+        joint = names["source"] == names["target"]
+        return source, source if joint else Vocabulary.load(self.folder, names["target"])
 
     def annotations(self) -> dict[str, AnnotationFacts]:
         """Return all complete annotations by name: side, parser, relations, statistics."""

@@ -133,13 +133,13 @@ def _check_left(corpus: Corpus, counts: Mapping[str, int]) -> None:
 
 def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
     settings, names = recipe.vocabulary, _vocabulary_names(recipe)
-    missing = [name for name in names.values() if not any(folder.glob(f"{name}.*"))]
+    missing = {name for name in names.values() if not any(folder.glob(f"{name}.*"))}
     if not missing:
         return
     kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
     workers = encoding_processes(lines)
     with progress("prepare: vocabulary", lines, "lines") as advance:
-        for name in dict.fromkeys(missing):
+        for name in sorted(missing):
             sides = [number for number, side in enumerate(SIDES) if names[side] == name]
             symbols = task_tags(recipe)
             if 0 in sides:

@@ -43,13 +43,12 @@ def corpus_table(
         rows.append([f"{name}: vocabulary, in pieces", facts["vocabulary_sizes"][side], None])
     for annotation in annotations:
         trees = prepared.annotations()[annotation]
-        words, pieces, straddling, merged = (
+        words, pieces, merged = (
             [trees["counts"]["train"][key], trees["counts"]["valid"][key]]
-            for key in ("words", "pieces", "straddling", "merged")
+            for key in ("words", "pieces", "merged")
         )
         name = f"{trees['side']} trees"
         rows.append(_quotients(f"{name}: pieces per word of the tree", pieces, words))
-        rows.append(_quotients(f"{name}: pieces that span two words", straddling, pieces, "share"))
         rows.append(_quotients(f"{name}: words without a separate piece", merged, words, "share"))
     columns = [text_column(""), count_column("train"), count_column("valid")]
     return Table(title=title, columns=columns, rows=rows)

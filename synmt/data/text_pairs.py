@@ -7,7 +7,7 @@ import io
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from synmt.files.reading import decode_lines, open_binary, read_lines
@@ -53,10 +53,9 @@ class PairChunk:
 def read_chunks(files: SplitFiles, size: int) -> Iterator[PairChunk]:
     """Read a text in chunks of `size` pairs; the last one has what is left."""
     paths = str(files.source), str(files.target)
-    for first, sides in zip(
-        count(0, size), zip(*(_blocks(path, size) for path in paths), strict=True), strict=False
-    ):
-        yield PairChunk(first, sides, paths)
+    blocks = zip(*(_blocks(path, size) for path in paths), strict=True)
+    for number, sides in enumerate(blocks):
+        yield PairChunk(number * size, sides, paths)
 
 
 def _blocks(path: str | Path, size: int) -> Iterator[bytes]:

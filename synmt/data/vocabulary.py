@@ -222,11 +222,10 @@ class Words(Vocabulary):
 def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
     """List the pieces that are punctuation, as characters or bytes, and the lone space, which does
     not start a word."""
-    spelled = vocabulary.pieces(range(len(SPECIALS), len(vocabulary)))
-    numbered = enumerate(spelled, start=len(SPECIALS))
+    numbers = range(len(SPECIALS), len(vocabulary))
     return [
         number
-        for number, piece in numbered
+        for number, piece in zip(numbers, vocabulary.pieces(numbers), strict=True)
         if piece == "▁" or is_punctuation(_spelled_out(piece).strip("▁"))
     ]
 
@@ -234,7 +233,7 @@ def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
 def _spelled_out(piece: str) -> str:
     """Replace an ASCII byte such as `<0x3F>` by its character; other bytes are only a part of
     one."""
-    byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece) if piece.startswith("<0x") else None
+    byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece)
     return chr(int(byte[1], 16)) if byte else piece
 
 
@@ -255,12 +254,6 @@ def word_of(spans: IntArray, words: IntArray) -> IntArray:
     """
     first = np.searchsorted(words[:, 1], spans[:, 0], side="right")  # (T,)
     return np.minimum(first, len(words) - 1)
-
-
-def straddles(spans: IntArray, words: IntArray) -> npt.NDArray[np.bool_]:
-    """Mark the pieces with characters of more than one word: (T,)."""
-    last = np.searchsorted(words[:, 0], spans[:, 1], side="left") - 1  # (T,)
-    return (last > word_of(spans, words)) & (spans[:, 0] < spans[:, 1])
 
 
 def truncate(ids: list[int], longest: int, tail: int) -> list[int]:

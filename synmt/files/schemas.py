@@ -189,7 +189,6 @@ class TreeCounts(TypedDict):
 
     pieces: Count
     words: Count
-    straddling: Count
     merged: Count
 
 

@@ -52,7 +52,7 @@ def test_the_folder_is_data_and_the_table_is_for_people(recipe):
 def test_trees_that_lie_beside_the_text_are_added(place):
     write_recipe(place / "gold.yaml", place / "corpus")
     done = succeed("prepare", "gold.yaml", "--trees", cwd=place)
-    assert b"source trees: pieces that span two words" in done.stderr
+    assert b"source trees: words without a separate piece" in done.stderr
     [folder] = lines_of(done)
     [facts] = PreparedCorpus.open(place / folder).annotations().values()
     assert facts["parser"]["parser"] == "conllu"

@@ -230,7 +230,7 @@ def test_what_is_counted_of_trees(tmp_path):
     # don | ' | t | a and the invisible character as its own word
     text = [("don't a\u200b", "x")]
     data, name = annotated(tmp_path, text, text, vocabulary={"kind": "word"})
-    counts = "{words: 5, pieces: 2, straddling: 2, merged: 3}"
+    counts = "{words: 5, pieces: 2, merged: 3}"
     assert data.annotations()[name]["counts"]["train"] == yaml.safe_load(counts)
 
 
