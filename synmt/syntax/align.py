@@ -75,12 +75,11 @@ def locate_words(words: Sequence[str], line: str) -> IntArray:
     letters = [place for place, letter in enumerate(line) if not letter.isspace()]
     if not letters or not words:
         return np.zeros((len(words), 2), dtype=np.int64)
-    text, joined = (_lower("".join(some)) for some in ((line[place] for place in letters), words))
+    text, joined = _lower("".join(line[place] for place in letters)), _lower("".join(words))
     same = range(len(letters)) if text == joined else _matched(joined, text)
     places = np.array(letters)[np.array(same)]  # (number of letters in the words,)
-    lengths = np.array([len(word) for word in words], dtype=np.int64)  # (W,)
-    ends = np.cumsum(lengths)  # (W,)
-    starts = ends - lengths  # (W,)
+    ends = np.cumsum([len(word) for word in words])  # (W,)
+    starts = np.append(0, ends[:-1])  # (W,)
     return np.stack((places[starts], places[ends - 1] + 1), axis=1)
 
 
@@ -92,12 +91,8 @@ def _lower(text: str) -> str:
 def _matched(joined: str, text: str) -> list[int]:
     """Find a letter of `text` for each letter of `joined`."""
     found: list[int] = []
-    for kind, start, end, first, _ in SequenceMatcher(
-        None, joined, text, autojunk=False
-    ).get_opcodes():
-        if kind != "insert":
-            steps = range(end - start)
-            found += [
-                min(first + (step if kind == "equal" else 0), len(text) - 1) for step in steps
-            ]
+    matcher = SequenceMatcher(None, joined, text, autojunk=False)
+    for kind, start, end, first, _ in matcher.get_opcodes():
+        for step in range(end - start):
+            found.append(min(first + (step if kind == "equal" else 0), len(text) - 1))
     return found

@@ -119,20 +119,29 @@ def move_arcs(arcs: Arcs, rows: IntArray, places: IntArray) -> Arcs:
     return replace(arcs[kept], words=words[kept], parents=parents[kept])
 
 
+def certain(words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
+    """Make the arcs of some words (n,) of a tree, with probability 1; parents (W,) and W
+    relations."""
+    own = [relations[word] for word in words.tolist()]
+    names = tuple(dict.fromkeys(own))
+    numbers = np.array([names.index(name) for name in own], dtype=np.int64)  # (n,)
+    return Arcs(words, parents[words], numbers, np.ones(len(words), dtype=np.float32), names)
+
+
 def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
-    """Add the arc of the tree, with probability 1, for words (n,) without entries; parents (W,) and
-    W relations."""
-    added = [relations[word] for word in words.tolist()]
-    names = tuple(dict.fromkeys((*arcs.names, *added)))
-    numbers = [names.index(name) for name in added]
-    merged = Arcs(
-        words=np.concatenate([arcs.words, words]),
-        parents=np.concatenate([arcs.parents, parents[words]]),
-        relations=np.concatenate([arcs.relations, np.array(numbers, dtype=np.int64)]),
-        probabilities=np.concatenate([arcs.probabilities, np.ones(len(words), dtype=np.float32)]),
-        names=names,
-    )
+    """Add the arcs of the tree, as `certain` makes them, for words without entries."""
+    merged = _concatenated([arcs, certain(words, parents, relations)])
     return merged[np.argsort(merged.words, kind="stable")]
+
+
+def _concatenated(parts: Sequence[Arcs]) -> Arcs:
+    names = tuple(dict.fromkeys(name for arcs in parts for name in arcs.names))
+    columns: list[tuple[npt.NDArray[Any], ...]] = []
+    for arcs in parts:
+        numbers = np.array([names.index(name) for name in arcs.names], dtype=np.int64)
+        columns.append((arcs.words, arcs.parents, numbers[arcs.relations], arcs.probabilities))
+    words, parents, relations, probabilities = map(np.concatenate, zip(*columns, strict=True))
+    return Arcs(words, parents, relations, probabilities, names)
 
 
 def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> Arcs:
@@ -140,20 +149,17 @@ def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> A
     the tree."""
     if len(sentences) == 1:
         return sentences[0]
-    names = dict.fromkeys([*(name for arcs in sentences for name in arcs.names), "parataxis"])
-    number = {name: index for index, name in enumerate(names)}
-    columns: list[tuple[npt.NDArray[Any], ...]] = []
+    parts: list[Arcs] = []
     first = 0
     for arcs, length in zip(sentences, lengths, strict=True):
-        relations = np.array([number[name] for name in arcs.names])[arcs.relations]
-        parents = arcs.parents + first
-        if columns:
-            later = arcs.words == arcs.parents
-            parents[later], relations[later] = root, number["parataxis"]
-        columns.append((arcs.words + first, parents, relations, arcs.probabilities))
+        parts.append(replace(arcs, words=arcs.words + first, parents=arcs.parents + first))
         first += length
-    words, parents, relations, probabilities = map(np.concatenate, zip(*columns, strict=True))
-    return sum_duplicates(Arcs(words, parents, relations, probabilities, tuple(names)))
+    joined = _concatenated(parts)
+    names = tuple(dict.fromkeys((*joined.names, "parataxis")))
+    later = (joined.words == joined.parents) & (joined.words >= lengths[0])  # (N,)
+    parents = np.where(later, root, joined.parents)
+    relations = np.where(later, names.index("parataxis"), joined.relations)
+    return sum_duplicates(replace(joined, parents=parents, relations=relations, names=names))
 
 
 def format_arcs(arcs: Arcs | None, words: int) -> list[str]:

@@ -76,9 +76,7 @@ def ordered(spans: Iterable[Sequence[int]]) -> IntArray:
     """Order spans, once each, an outer one before an inner one, and drop those of one word or none:
     (N, 2)."""
     kept = {(start, end) for start, end in spans if end - start > 1}
-    return np.array(sorted(kept, key=lambda span: (span[0], -span[1])), dtype=np.int64).reshape(
-        -1, 2
-    )
+    return _as_array(sorted(kept, key=lambda span: (span[0], -span[1])))
 
 
 def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from synmt.arrays import IntArray
-from synmt.syntax.arcs import with_certain_arcs
+from synmt.syntax.arcs import certain, with_certain_arcs
 from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.trees import ancestors, random_tree
 
@@ -76,14 +76,7 @@ UNCHANGED = Control()
 
 def certain_arcs(parse: Parse) -> Arcs:
     """Make the arcs of the tree itself, with probability 1."""
-    names = tuple(dict.fromkeys(parse.relations))
-    return Arcs(
-        words=np.arange(len(parse)),
-        parents=parse.parents,
-        relations=np.array([names.index(name) for name in parse.relations], dtype=np.int64),
-        probabilities=np.ones(len(parse), dtype=np.float32),
-        names=names,
-    )
+    return certain(np.arange(len(parse)), parse.parents, parse.relations)
 
 
 def _replacement(parse: Parse, kind: ControlKind, random: np.random.Generator) -> Parse:
