@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from synmt.arrays import SIDES, BoolArray, IntArray, Side
+from synmt.arrays import SIDES, IntArray, Side
 from synmt.corpora.corpus import CorpusPart, tags_of_lines
 from synmt.corpora.resolve import Corpus
-from synmt.data.arrow import ArrowTable, Lists
+from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
-from synmt.data.encoding import ShardFiles, remove_unfinished
+from synmt.data.encoding import remove_unfinished, rows_of_missing, shard_paths, write_shards
 from synmt.data.stored_trees import TreeColumns
-from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
+from synmt.data.vocabulary import IdArray, SentencePieces, Vocabulary, word_of
 from synmt.errors import SynmtError
 from synmt.files.checksums import write_last
 from synmt.files.reading import fingerprint, read_lines, stored_sha256
@@ -35,9 +35,8 @@ from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import FEATURES, Parse
 
-COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
-"""Counts for the summary; `unowned` characters are in no piece or no word, `merged` words own no
-piece."""
+COUNTS = ("words", "pieces", "merged")
+"""Counts for the summary; `merged` words own no piece."""
 _LEAST = 2
 """Rarer values share a row with those that the training text does not have; so this row is trained,
 too."""
@@ -92,15 +91,17 @@ def annotate(
                 constituents=constituents,
                 features=tuple(parser.get("features", ())),
             )
-            files = ShardFiles(annotation, split, prepared.facts["splits"][split]["lines"])
+            lines = prepared.facts["splits"][split]["lines"]
+            paths = shard_paths(annotation, split, lines)
             trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
             parts = corpus.parts if (side, split) == ("source", "train") else ()
             shards = (
-                (shard, _rows_of(folder / shard_name(split, shard), side, parts, list(chunk)))
-                for shard, chunk in files.rows_of_missing(trees)
+                (shard, _rows(folder / paths[shard].name, side, parts, chunk))
+                for shard, chunk in rows_of_missing(paths, trees)
             )
-            files.write(ShardAnnotator.shard, annotator, shards, what=f"prepare: trees of {split}")
-            tables[split] = [ArrowTable(path, TreeFacts) for path in files.paths]
+            what = f"prepare: trees of {split}"
+            write_shards(paths, ShardAnnotator.shard, annotator, shards, lines=lines, what=what)
+            tables[split] = [ArrowTable(path, TreeFacts) for path in paths]
         facts = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(tables)}
         options: dict[str, Any] = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
         write_last(annotation, "annotation.json", facts, "*.arrow", **options)
@@ -119,41 +120,36 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
         for name, found in table.facts.get("features", {}).items():
             values = dict(zip(found["values"], found["counts"], strict=True))
             counts.setdefault(name, Counter()).update(values)
-    return {name: _frequent(counts[name]) for name in FEATURES if name in counts}
-
-
-def _frequent(counts: Counter[str]) -> tuple[str, ...]:
-    values = [value for value, count in counts.items() if count >= _LEAST]
-    return tuple(sorted(values, key=lambda value: (-counts[value], value)))
+    learned: dict[str, tuple[str, ...]] = {}
+    for name in FEATURES:
+        ranked = sorted(counts.get(name, {}).items(), key=lambda item: (-item[1], item[0]))
+        if name in counts:
+            learned[name] = tuple(value for value, count in ranked if count >= _LEAST)
+    return learned
 
 
 @dataclass(frozen=True, eq=False)
-class ShardRows:
-    """The rows of a shard, and the trees of its lines, from which the shard of trees is made.
+class TreeRow:
+    """The tree of a line, and the row of this line, if it was kept.
 
-    shard: its file, for messages.
-    lines: the line of each row among the lines of the shard, from 0: (N,).
-    ids: the pieces of each row.
-    before: number of pieces before the text in each row, its tag; they belong to no word.
-    trees: the lines of the shard with their trees.
+    ids: the pieces of the row.
+    before: number of pieces before the text, its tag; they belong to no word.
     """
 
-    shard: Path
-    lines: IntArray
-    ids: Lists
-    before: Sequence[int]
-    trees: Sequence[UnreadParse]
+    tree: UnreadParse
+    ids: IdArray | None
+    before: int
 
 
-def _rows_of(
-    text: Path, side: Side, parts: Sequence[CorpusPart], trees: list[UnreadParse]
-) -> ShardRows:
+def _rows(
+    text: Path, side: Side, parts: Sequence[CorpusPart], trees: Sequence[UnreadParse]
+) -> list[TreeRow]:
     """Read the rows of a shard of the text, for the trees of its lines."""
     table = ArrowTable(text)
-    lines = table.numbers("line")
+    lines, pieces = table.numbers("line"), table.lists(side)
     before = [int(tag != "") for tag in tags_of_lines(parts, lines)]
-    first = trees[0].line - 1 if trees else 0
-    return ShardRows(text, lines - first, table.lists(side), before, trees)
+    kept = {line: (pieces[row], before[row]) for row, line in enumerate(lines.tolist())}
+    return [TreeRow(tree, *kept.get(tree.line - 1, (None, 0))) for tree in trees]
 
 
 @dataclass(frozen=True)
@@ -175,53 +171,50 @@ class ShardAnnotator:
     constituents: bool = False
     features: tuple[str, ...] = ()
 
-    def shard(self, rows: ShardRows) -> bytes:
-        """Make the file of the trees of a shard's rows."""
+    def shard(self, rows: Iterable[TreeRow]) -> bytes:
+        """Make the file of the trees of a shard's rows; those of the other lines are checked as
+        well."""
         columns = TreeColumns(
             whole=self.whole, constituents=self.constituents, features=self.features
         )
-        counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
-        for row, (text, parse) in enumerate(self._trees_of(rows)):
-            before = rows.before[row]
-            spans = self._spans(text, rows, row)
+        counts = dict.fromkeys(COUNTS, 0)
+        for row in rows:
+            parse, before = self._parse(row.tree), row.before
+            if row.ids is None:
+                continue
+            spans = self._spans(row)
             merged, owners = merge_unowned(parse, spans, word_of(spans, parse.spans))
-            _count(counts, text, spans, parse, merged)
+            counts["words"] += len(parse)
+            counts["pieces"] += len(spans)
+            counts["merged"] += len(parse) - len(merged)
             if self.whole:
-                starts, ends = self._in_symbols(text, parse.spans)
+                starts, ends = self._in_symbols(row.tree.text, parse.spans)
                 columns.add(
                     parse, {"starts": before + starts, "ends": before + ends, "before": before}
                 )
             else:
                 columns.add(merged, {"word_of": np.append(np.full(before, -1), owners)})
-        assert len(columns) == len(rows.lines), (len(columns), rows.shard)
         return columns.to_bytes(counts)
 
-    def _trees_of(self, rows: ShardRows) -> Iterator[tuple[str, Parse]]:
-        """Yield the texts and trees of the rows; those of the other lines are checked as well."""
-        wanted = set(rows.lines.tolist())
-        for line, tree in enumerate(rows.trees):
-            parse = self._checked(tree)
-            if line in wanted:
-                yield tree.text, parse
-
-    def _checked(self, tree: UnreadParse) -> Parse:
-        parse = tree.parse(where=str(self.parses))
+    def _parse(self, tree: UnreadParse) -> Parse:
+        parse, what = tree.parse(where=str(self.parses)), f"the tree of line {tree.line}"
         if self.arcs and parse.arcs is None and len(parse):
-            raise without_arcs(f"the tree of line {tree.line}", str(self.parses))
+            raise without_arcs(what, str(self.parses))
         if self.constituents and parse.constituents is None:
             if len(parse):
-                raise without_constituents(f"the tree of line {tree.line}", str(self.parses))
+                raise without_constituents(what, str(self.parses))
             parse = replace(parse, constituents=ordered(()))
         return parse
 
-    def _spans(self, text: str, rows: ShardRows, row: int) -> IntArray:
+    def _spans(self, row: TreeRow) -> IntArray:
         """Find the characters of the pieces of a row: (T, 2); if a side was truncated, only of
         those that are left."""
-        pieces, ids = self.vocabulary.encode(text), rows.ids[row][rows.before[row] :]
+        assert row.ids is not None
+        pieces, ids = self.vocabulary.encode(row.tree.text), row.ids[row.before :]
         if not np.array_equal(pieces.ids[: len(ids)], ids):
             raise SynmtError(
-                f"the text has changed since it was prepared: row {row} has other pieces",
-                where=str(rows.shard),
+                f"line {row.tree.line} of its text has changed since it was prepared",
+                where=str(self.parses),
                 do="Run `synmt prepare` again",
             )
         return pieces.spans[: len(ids)]
@@ -241,27 +234,10 @@ class ShardAnnotator:
         return starts, np.searchsorted(symbols[:, 0], words[:, 1], side="left")
 
 
-def _count(counts: dict[str, int], text: str, spans: IntArray, parse: Parse, merged: Parse) -> None:
-    counts["words"] += len(parse)
-    counts["pieces"] += len(spans)
-    counts["straddling"] += int(straddles(spans, parse.spans).sum())
-    counts["merged"] += len(parse) - len(merged)
-    bare = ~(_covered(spans, len(text)) & _covered(parse.spans, len(text)))  # (characters,)
-    counts["unowned"] += sum(not text[place].isspace() for place in np.flatnonzero(bare).tolist())
-    counts["characters"] += len("".join(text.split()))
-
-
-def _covered(spans: IntArray, length: int) -> BoolArray:
-    """Mark the characters that are in a span: (length,)."""
-    opened = np.bincount(spans[:, 0], minlength=length + 1)  # (length + 1,)
-    closed = np.bincount(spans[:, 1], minlength=length + 1)  # (length + 1,)
-    return np.cumsum(opened - closed)[:length] > 0
-
-
 def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> dict[str, Any]:
     """Add up the facts of all shards of each split."""
-    of_splits = ("relations", "arc_relations", "arc_mass", "counts")
-    summary: dict[str, Any] = {name: {} for name in of_splits}
+    summary: dict[str, Any] = {"relations": {}, "arc_relations": {}, "counts": {}}
+    every: list[TreeFacts] = []
     for split, shards in tables.items():
         relations, masses = Counter[str](), Counter[str]()
         counts = Counter(dict.fromkeys(COUNTS, 0))
@@ -269,21 +245,11 @@ def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> dict[str, Any]:
             relations.update(dict(zip(facts["relations"], facts["relation_counts"], strict=True)))
             masses.update(facts.get("arc_mass", {}))
             counts.update(facts["counts"])
+            every.append(facts)
         expected = {name: round(mass) for name, mass in masses.items() if round(mass)}
         summary["relations"][split] = relations
         summary["arc_relations"][split] = expected
-        summary["arc_mass"][split] = _mean_mass(shards)
         summary["counts"][split] = counts
-    every = [table.facts for shards in tables.values() for table in shards]
     summary["arcs"] = all(facts["arcs"] is not None for facts in every)
     summary["tags"] = sorted({name for facts in every for name in facts["tags"]})
     return summary
-
-
-def _mean_mass(tables: Sequence[ArrowTable]) -> float | None:
-    """Compute the probability that the stored arcs of a word sum to on average; None if a shard has
-    no arcs."""
-    if any(table.facts["arcs"] is None or not table.has("arc_counts") for table in tables):
-        return None
-    words = sum(int(table.lists("arc_counts").lengths.sum()) for table in tables)
-    return sum(sum(table.facts["arc_mass"].values()) for table in tables) / words if words else None

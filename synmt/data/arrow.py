@@ -16,7 +16,6 @@ from pyarrow import ipc
 from synmt.arrays import Array
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
-from synmt.files.writing import write_atomically
 
 
 class Lists:
@@ -27,9 +26,6 @@ class Lists:
 
     def __getitem__(self, row: int) -> Array:
         return self._values[self._offsets[row] : self._offsets[row + 1]]
-
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -50,12 +46,6 @@ def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values.astype(kind)))
 
 
-def write_table(path: Path, columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> None:
-    """Write columns of equal length, and facts about them, which must fit into JSON."""
-    with write_atomically(path, binary=True) as stream:
-        stream.write(table_bytes(columns, facts))
-
-
 def table_bytes(columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> bytes:
     """Make the content of a file of columns."""
     stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
@@ -68,7 +58,7 @@ def table_bytes(columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> by
 
 
 class ArrowTable:
-    """An Arrow file written by `write_table`, mapped into memory.
+    """An Arrow file with the content of `table_bytes`, mapped into memory.
 
     schema: of its facts.
     """

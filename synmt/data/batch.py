@@ -12,11 +12,10 @@ from torch import Tensor
 
 from synmt.arrays import Array, IntArray, Side
 from synmt.data.corpus import Example
-from synmt.data.stored_trees import WholeTree
+from synmt.data.stored_trees import Tree
 from synmt.data.vocabulary import BOS, EOS, PAD
-from synmt.errors import SynmtError
 from synmt.syntax.constituents import without_constituents, without_dependencies
-from synmt.syntax.controls import UNCHANGED, certain_arcs
+from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse
 from synmt.syntax.reading import Reading
 from synmt.syntax.signals import Signal, needs_dependencies
@@ -128,19 +127,10 @@ def _with_tables(signal: Signal, padded: Tensor) -> dict[str, Tensor]:
 
 def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, IntArray]:
     tree = example.trees.get(side)
-    if tree is None:
-        raise SynmtError(
-            f"the model reads {', '.join(signal.name for signal in reading.signals)} from the "
-            f"{side}'s parses, "
-            "but this text was prepared without them",
-            do="Run `synmt train` with its recipe: it parses what is missing",
-        )
-    assert not isinstance(tree, WholeTree), "a tree that is not fitted to pieces"
+    assert isinstance(tree, Tree), f"the model reads trees of the {side}, and the text has {tree}"
     _check(tree.parse, reading)
     pieces = example.source if side == "source" else example.target
-    unchanged = reading.control is UNCHANGED
-    key = pieces.tobytes() if tree.key is None else tree.key
-    parse = tree.parse if unchanged else reading.control.apply(tree.parse, key)
+    parse = reading.control.apply(tree.parse, pieces.tobytes() if tree.key is None else tree.key)
     if reading.certain and reading.arcs and parse.arcs is None:
         parse = replace(parse, arcs=certain_arcs(parse))
     if parse.constituents is not None and not reading.constituents:
@@ -150,16 +140,12 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
 
 def _check(parse: Parse, reading: Reading) -> None:
     """Raise SynmtError for a tree that lacks what the signals are computed from."""
-    given = reading.constituents and any(
-        signal.needs == "constituents" for signal in reading.signals
-    )
-    if given and parse.constituents is None and len(parse):
+    if not len(parse):
+        return
+    needs = {signal.needs for signal in reading.signals}
+    if reading.constituents and "constituents" in needs and parse.constituents is None:
         raise without_constituents("a tree")
-    if (
-        not parse.relations
-        and len(parse)
-        and needs_dependencies(reading.signals, given=reading.constituents)
-    ):
+    if not parse.relations and needs_dependencies(reading.signals, given=reading.constituents):
         raise without_dependencies("a tree")
 
 

@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import SIDES, Array, Side
+from synmt.arrays import Array, Side
 from synmt.data.arrow import ArrowTable
 from synmt.data.stored_trees import StoredTrees, Tree, WholeTree
 from synmt.data.vocabulary import IdArray, Vocabulary
@@ -71,10 +71,9 @@ class PreparedCorpus:
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target; the same object if the vocabulary is joint."""
         names = self.facts["vocabularies"]
-        loaded = {
-            name: Vocabulary.load(self.folder, name) for name in {names["source"], names["target"]}
-        }
-        return loaded[names["source"]], loaded[names["target"]]
+        source = Vocabulary.load(self.folder, names["source"])
+        joint = names["source"] == names["target"]
+        return source, source if joint else Vocabulary.load(self.folder, names["target"])
 
     def annotations(self) -> dict[str, AnnotationFacts]:
         """Return all complete annotations by name: side, parser, relations, statistics."""
@@ -84,14 +83,6 @@ class PreparedCorpus:
     def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
         """Return the rows of `train` or `valid`; `trees` names the annotation of each side that
         needs one."""
-        for annotation in (trees or {}).values():
-            if not (self.folder / annotation / "annotation.json").is_file():
-                raise SynmtError(
-                    f"the corpus was prepared without the parses {annotation}",
-                    where=str(self.folder),
-                    allowed=f"It has: {', '.join(self.annotations()) or 'none'}",
-                    do="Run `synmt prepare` again",
-                )
         return Split(self.folder, name, self.facts["splits"][name]["shards"], dict(trees or {}))
 
 
@@ -108,9 +99,7 @@ class Split:
     """The rows of one split, read from the memory-mapped files on demand."""
 
     def __init__(self, folder: Path, name: str, shards: int, annotations: dict[Side, str]) -> None:
-        self._place = (folder, name, shards, annotations)
-        self._paths = [folder / shard_name(name, shard) for shard in range(shards)]
-        tables = [ArrowTable(path) for path in self._paths]
+        tables = [ArrowTable(folder / shard_name(name, shard)) for shard in range(shards)]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
         self._trees: dict[Side, list[StoredTrees]] = {
@@ -119,10 +108,6 @@ class Split:
             ]
             for side, annotation in annotations.items()
         }
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # another process maps the files itself
-        return Split, self._place
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -134,33 +119,24 @@ class Split:
 
     def lengths(self) -> npt.NDArray[np.uint16]:
         """Count the pieces of source and target with EOS: (N, 2)."""
-        lengths = np.empty((len(self), 2), dtype=np.uint16)
-        for first, path in zip(self._starts, self._paths, strict=False):
-            # the file is mapped anew, so that what is read here does not stay in memory
-            table = ArrowTable(path)
-            for side, name in enumerate(SIDES):
-                count = table.lists(name).lengths + 1  # (n,)
-                assert count.max(initial=0) < 2**16, path
-                lengths[first : first + len(table), side] = count
-        return lengths
+        columns = [
+            np.stack((source.lengths, target.lengths), 1) for _, source, target in self._columns
+        ]
+        lengths = np.concatenate(columns) + 1  # (N, 2)
+        assert lengths.max(initial=0) < 2**16
+        return lengths.astype(np.uint16)
 
     def rows(self, indices: Array | Sequence[int]) -> list[Example]:
         """Read the rows with these numbers, in this order."""
         numbers = np.asarray(indices, dtype=np.int64)
-        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self):
-            raise IndexError(f"rows {numbers.min()} to {numbers.max()} of {len(self)}")
         shards = np.searchsorted(self._starts, numbers, side="right") - 1
         rows = numbers - self._starts[shards]
-        return [
-            self._row(shard, row) for shard, row in zip(shards.tolist(), rows.tolist(), strict=True)
-        ]
-
-    def _row(self, shard: int, row: int) -> Example:
-        lines, source, target = self._columns[shard]
-        trees: dict[Side, Tree | WholeTree] = {
-            side: each[shard].tree(row) for side, each in self._trees.items()
-        }
-        return Example(int(lines[row]), source[row], target[row], trees)
+        examples: list[Example] = []
+        for shard, row in zip(shards.tolist(), rows.tolist(), strict=True):
+            lines, source, target = self._columns[shard]
+            trees = {side: stored[shard].tree(row) for side, stored in self._trees.items()}
+            examples.append(Example(int(lines[row]), source[row], target[row], trees))
+        return examples
 
 
 def shard_name(split: str, shard: int) -> str:

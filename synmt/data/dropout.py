@@ -44,12 +44,11 @@ class BpeDropout:
         self, vocabularies: tuple[Vocabulary, Vocabulary], probability: float, seed: int
     ) -> None:
         self.probability, self.seed = probability, seed
-        source, target = vocabularies
-        # the recipe allows dropout for BPE only
-        assert isinstance(source, SentencePieces)
-        assert isinstance(target, SentencePieces)
-        first = Merges(source)
-        self._merges = first, first if target is source else Merges(target)
+        self._merges: list[Merges] = []
+        for vocabulary in vocabularies:
+            # the recipe allows dropout for BPE only
+            assert isinstance(vocabulary, SentencePieces)
+            self._merges.append(Merges(vocabulary))
 
     def apply(self, examples: Sequence[Example], rows: EpochRows, epoch: int) -> list[Example]:
         """Segment both sides of the pairs of rows anew, and find the words of the new pieces."""
@@ -109,33 +108,29 @@ class Merges:
         merged = [piece for piece in plain if len(spelled[piece]) > 1]
         # a better score is merged first
         self._by_rank = np.array(sorted(merged, key=vocabulary.score, reverse=True))
-        merges = [
-            (numbers[left], numbers[right], rank)
-            for rank, piece in enumerate(self._by_rank.tolist())
-            for left, right in _halves(spelled[piece])
-            if left in numbers and right in numbers
-        ]
-        self._ranks = _PairTable(np.array(merges, dtype=np.int64).reshape(-1, 3), len(spelled))
-        parts = [
+        ranks: dict[int, int] = {}
+        for rank, piece in enumerate(self._by_rank.tolist()):
+            for place in range(1, len(spelled[piece])):
+                left, right = spelled[piece][:place], spelled[piece][place:]
+                if left in numbers and right in numbers:
+                    ranks[numbers[left] * len(spelled) + numbers[right]] = rank
+        # the last pair is found for all that are not there
+        self._pairs = np.array([*sorted(ranks), np.iinfo(np.int64).max])
+        self._ranks = np.array([*(ranks[pair] for pair in sorted(ranks)), _NONE])
+        self._parts = [
             [numbers[c] for c in text] if piece in plain else [piece]
             for piece, text in enumerate(spelled)
         ]
-        self._counts = np.array(list(map(len, parts)))  # (V,)
-        self._firsts = np.cumsum(self._counts) - self._counts  # (V,)
-        self._parts = np.fromiter(chain.from_iterable(parts), dtype=np.int64)
         self._begins_word = np.array([text.startswith("▁") for text in spelled])  # (V,)
 
     def symbols(self, sentences: list[IdArray]) -> Symbols:
         """Split the pieces of sentences into symbols."""
-        pieces = np.concatenate([np.zeros(0, dtype=np.int64), *sentences])  # (N',)
-        counts = self._counts[pieces]  # (N',)
-        ends = np.cumsum(counts)  # (N',)
-        numbers = np.arange(counts.sum())  # (N,)
-        places = numbers - np.repeat(ends - counts - self._firsts[pieces], counts)  # (N,)
-        # the first symbol of each sentence, and the end of the last one
-        firsts = np.append(0, ends)[np.cumsum([0, *map(len, sentences)])]  # (B + 1,)
-        lengths = np.diff(firsts)  # (B,)
-        return Symbols(self._parts[places], numbers - np.repeat(firsts[:-1], lengths), lengths)
+        parts = self._parts
+        split = [[part for piece in ids.tolist() for part in parts[piece]] for ids in sentences]
+        lengths = np.array(list(map(len, split)), dtype=np.int64)  # (B,)
+        ids = np.fromiter(chain.from_iterable(split), dtype=np.int64)  # (N,)
+        starts = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # (N,)
+        return Symbols(ids, starts, lengths)
 
     def segment(self, symbols: Symbols, keys: Keys, dropout: float) -> Symbols:
         """Merge the symbols of sentences into pieces; a sentence's random numbers depend only on
@@ -146,26 +141,31 @@ class Merges:
         # the symbols of the words that are not finished; after a merge, a symbol is no more than a
         # part of another one
         going, turn = np.arange(len(words)), 0
+        ranks = self._ranks_of_merges(going, ids, words)  # (M,)
         while len(going):
-            ranks = self._ranks_of_merges(ids[going], words[going])  # (M,)
             places = np.flatnonzero(ranks != _NONE)
             places = places[uniform(drawn[going[places]], turn) >= dropout]
             left, going_on = _best(ranks, places, words[going])
             ids[going[left]] = self._by_rank[ranks[left]]
             alive[going[left + 1]] = going_on[left + 1] = False
-            going = going[going_on]
+            # a merge changes the next one of its symbol and of the symbol before it
+            changed = np.zeros(len(going), dtype=bool)
+            changed[left] = changed[left - 1] = True
+            going, ranks, changed = going[going_on], ranks[going_on], changed[going_on]
+            places = np.flatnonzero(changed)
+            ranks[places] = self._ranks_of_merges(places, ids[going], words[going])
             turn += 1
         sentences = np.repeat(np.arange(len(symbols.lengths)), symbols.lengths)[alive]
         lengths = np.bincount(sentences, minlength=len(symbols.lengths))
         return Symbols(ids[alive], symbols.starts[alive], lengths)
 
-    def _ranks_of_merges(self, ids: IntArray, words: IntArray) -> IntArray:
-        """Find the rank of the merge of each symbol with the next one of its word: (M,); a huge
-        number for none."""
-        ranks = np.full(len(ids), _NONE)
-        inside = np.flatnonzero(words[:-1] == words[1:])
-        ranks[inside] = self._ranks.find(ids[inside], ids[inside + 1])
-        return ranks
+    def _ranks_of_merges(self, places: IntArray, ids: IntArray, words: IntArray) -> IntArray:
+        """Find the rank of the merge of the symbols at places, (N,), with the next ones of their
+        words: (N,); a huge number for none."""
+        inside = np.append(words[1:] == words[:-1], False)  # (M,)
+        pairs = np.where(inside, ids * len(self._parts) + np.roll(ids, -1), -1)[places]  # (N,)
+        found = np.searchsorted(self._pairs, pairs)  # (N,)
+        return np.where(self._pairs[found] == pairs, self._ranks[found], _NONE)
 
 
 def _best(ranks: IntArray, places: IntArray, words: IntArray) -> tuple[IntArray, BoolArray]:
@@ -179,38 +179,6 @@ def _best(ranks: IntArray, places: IntArray, words: IntArray) -> tuple[IntArray,
     best = np.minimum.reduceat(order, starts)  # of each word
     chosen = best != _NONE
     return best[chosen] % len(words), np.repeat(chosen, np.diff(starts, append=len(words)))
-
-
-class _PairTable:
-    """Ranks of pairs of pieces, in a hash table that finds many at once; a search in a sorted list
-    takes six times as long."""
-
-    def __init__(self, merges: IntArray, pieces: int) -> None:
-        self._pieces = pieces
-        size = 1 << (8 * len(merges) + 8).bit_length()
-        self._shift = np.uint64(65 - size.bit_length())
-        self._keys, self._ranks = np.full(size, -1), np.full(size, _NONE)
-        keys = merges[:, 0] * pieces + merges[:, 1]
-        for key, place, rank in np.stack((keys, self._places(keys), merges[:, 2]), 1).tolist():
-            while self._keys[place] >= 0:
-                place = (place + 1) % size
-            self._keys[place], self._ranks[place] = key, rank
-
-    def find(self, left: IntArray, right: IntArray) -> IntArray:
-        """Return the rank of each pair: (N,); a huge one for a pair without."""
-        keys = left * self._pieces + right
-        places = self._places(keys)
-        found = self._keys[places]
-        going = np.flatnonzero((found != keys) & (found >= 0))
-        while len(going):
-            places[going] = (places[going] + 1) % len(self._keys)
-            found = self._keys[places[going]]
-            going = going[(found != keys[going]) & (found >= 0)]
-        return self._ranks[places]
-
-    def _places(self, keys: IntArray) -> IntArray:
-        # the highest bits of a product with an odd number (Knuth's multiplicative hashing)
-        return (keys.astype(np.uint64) * _GOLDEN >> self._shift).astype(np.int64)
 
 
 def streams(keys: Keys, places: IntArray) -> Keys:
@@ -231,7 +199,3 @@ def mix(numbers: Keys) -> Keys:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-def _halves(text: str) -> Iterator[tuple[str, str]]:
-    return ((text[:place], text[place:]) for place in range(1, len(text)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,6 @@ from synmt.parallel.processes import process_count
 from synmt.recipe.corpus import SplitFiles
 from synmt.reporting.progress import progress
 
-Row = TypeVar("Row")
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -37,68 +36,49 @@ _FEW_LINES = 50_000
 """Up to this number of lines, starting processes costs more than it saves."""
 
 
-@dataclass(frozen=True)
-class ShardFiles:
-    """The files of one split in a folder; a shard has the rows of SHARD_LINES lines of the text.
-
-    lines: of the text.
-    """
-
-    folder: Path
-    split: str
-    lines: int
-
-    @property
-    def paths(self) -> list[Path]:
-        """The file of each shard."""
-        return [self.folder / shard_name(self.split, shard) for shard in range(_shards(self.lines))]
-
-    @property
-    def missing(self) -> list[bool]:
-        """Whether each shard has no file."""
-        return [not path.exists() for path in self.paths]
-
-    def rows_of_missing(self, rows: Iterator[Row]) -> Iterator[tuple[int, Iterator[Row]]]:
-        """Yield each shard that has no file, with its rows, which are to be read before the next
-        shard.
-
-        Nothing is read if all files exist. The last shard reads `rows` to the end, so that a row
-        too many is noticed.
-        """
-        missing = self.missing
-        for shard in range(len(missing) * any(missing)):
-            chunk = islice(rows, SHARD_LINES) if shard + 1 < len(missing) else rows
-            if missing[shard]:
-                yield shard, chunk
-            deque(chunk, maxlen=0)
-
-    def write(
-        self, work: Callable[[S, T], bytes], state: S, shards: Iterator[tuple[int, T]], *, what: str
-    ) -> None:
-        """Make missing shards on all cores or on the cluster in use, and write each when it is
-        ready."""
-        sizes = [
-            min(SHARD_LINES, self.lines - first) for first in range(0, self.lines, SHARD_LINES)
-        ]
-        left, paths = sum(compress(sizes, self.missing)), self.paths
-        workers = encoding_processes(left)
-        with progress(what, self.lines, "lines") as advance:
-            advance(self.lines - left)
-            for shard, content in in_shards(
-                partial(with_number, work), state, shards, workers, where=self.folder
-            ):
-                with write_atomically(paths[shard], binary=True) as stream:
-                    stream.write(content)
-                advance(sizes[shard])
+def shard_paths(folder: Path, split: str, lines: int) -> list[Path]:
+    """Name the files of a split, each with the rows of SHARD_LINES lines of its text."""
+    shards = -(-lines // SHARD_LINES)
+    return [folder / shard_name(split, shard) for shard in range(shards)]
 
 
-def _shards(lines: int) -> int:
-    return -(-lines // SHARD_LINES)
+def write_shards(
+    paths: Sequence[Path],
+    work: Callable[[S, T], bytes],
+    state: S,
+    shards: Iterator[tuple[int, T]],
+    *,
+    lines: int,
+    what: str,
+) -> None:
+    """Make missing shards on all cores or on the cluster in use, and write each when it is ready;
+    `shards` yields what they are made of, and is not read if there are none."""
+    missing = sum(not path.exists() for path in paths)
+    if not missing:
+        return
+    left = min(lines, missing * SHARD_LINES)
+    numbered, workers, where = partial(with_number, work), encoding_processes(left), paths[0].parent
+    with progress(what, lines, "lines") as advance:
+        advance(lines - left)
+        for shard, content in in_shards(numbered, state, shards, workers, where=where):
+            with write_atomically(paths[shard], binary=True) as stream:
+                stream.write(content)
+            advance(min(left, SHARD_LINES))
+            left -= SHARD_LINES
+
+
+def rows_of_missing(paths: Sequence[Path], rows: Iterator[T]) -> Iterator[tuple[int, list[T]]]:
+    """Yield each shard that has no file, with its rows; the last one has all that are left, so that
+    a row too many is noticed."""
+    for shard, path in enumerate(paths):
+        chunk = list(islice(rows, None if path == paths[-1] else SHARD_LINES))
+        if not path.exists():
+            yield shard, chunk
 
 
 def encoding_processes(lines: int) -> int:
     """Compute how many processes should make the shards of a number of lines."""
-    return process_count(_shards(lines)) if lines > _FEW_LINES else 1
+    return process_count(-(-lines // SHARD_LINES)) if lines > _FEW_LINES else 1
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -129,17 +109,20 @@ class Encoder:
     def encode(self, text: SplitFiles, folder: Path, lines: int) -> None:
         """Write the missing shards into a folder, which already says which pairs of train are
         kept."""
-        files = ShardFiles(folder, self.split, lines)
-        shards = (
-            (chunk.first // SHARD_LINES, (chunk, self._kept(chunk, folder)))
-            for chunk in compress(read_chunks(text, SHARD_LINES), files.missing)
-        )
-        files.write(Encoder.shard, self, shards, what=f"prepare: {self.split}")
+        paths = shard_paths(folder, self.split, lines)
+        shards, what = self._missing_shards(text, paths), f"prepare: {self.split}"
+        write_shards(paths, Encoder.shard, self, shards, lines=lines, what=what)
 
-    def _kept(self, chunk: PairChunk, folder: Path) -> BoolArray:
-        if self.split != "train":
-            return np.ones(len(chunk), dtype=bool)
-        return ArrowTable(folder / KEPT_FILE).numbers("reason")[chunk.first :][:SHARD_LINES] == KEPT
+    def _missing_shards(
+        self, text: SplitFiles, paths: Sequence[Path]
+    ) -> Iterator[tuple[int, tuple[PairChunk, BoolArray]]]:
+        for shard, chunk in enumerate(read_chunks(text, SHARD_LINES)):
+            kept = np.ones(len(chunk), dtype=bool)
+            if self.split == "train":
+                reasons = ArrowTable(paths[shard].with_name(KEPT_FILE)).numbers("reason")
+                kept = reasons[chunk.first :][: len(chunk)] == KEPT
+            if not paths[shard].exists():
+                yield shard, (chunk, kept)
 
     def shard(self, pairs: tuple[PairChunk, BoolArray]) -> bytes:
         """Make the file of a shard from pairs, and from which of them are kept."""
@@ -149,30 +132,30 @@ class Encoder:
             vocabulary.encode_batch([pair[side] for _, pair in numbered])
             for side, vocabulary in enumerate(self.vocabularies)
         ]
-        tags = self._tags([line for line, _ in numbered])
-        rows, reasons, cut = list[tuple[int, Pair, list[list[int]]]](), Counter[str](), 0
+        lines, texts, columns = list[int](), list[Pair](), ([], [])
+        reasons, cut, tags = Counter[str](), 0, self._tags([line for line, _ in numbered])
         for (line, pair), tag, source, target in zip(numbered, tags, *segmented, strict=True):
+            too_long = max(len(tag) + len(source), len(target)) > self.max_pieces
             # a tag alone is no source
-            longest = max(len(tag) + len(source), len(target)) if source and target else 0
-            code = KEPT if longest else EMPTY
-            if self.split == "train" and longest > self.max_pieces:
+            code = KEPT if source and target else EMPTY
+            if code == KEPT and too_long and self.split == "train":
                 code = PIECES
             reasons[REASONS[code]] += 1
             if code == KEPT:
-                cut += longest > self.max_pieces
-                tagged = truncate(tag + source, self.max_pieces, self.tail)
-                rows.append((line, pair, [tagged, truncate(target, self.max_pieces, 0)]))
-        columns = [[pieces[side] for _, _, pieces in rows] for side in (0, 1)]
+                cut += too_long
+                lines.append(line)
+                texts.append(pair)
+                columns[0].append(truncate(tag + source, self.max_pieces, self.tail))
+                columns[1].append(truncate(target, self.max_pieces, 0))
         facts = {
             "reasons": reasons,
             "cut": cut,
-            "words": [sum(len(pair[side].split()) for _, pair, _ in rows) for side in (0, 1)],
+            "words": [sum(len(pair[side].split()) for pair in texts) for side in (0, 1)],
             "pieces": [sum(map(len, column)) for column in columns],
             "unknown": [sum(ids.count(UNK) for ids in column) for column in columns],
-            "longest": [max(map(len, column), default=0) for column in columns],
         }
         table = {
-            "line": pa.array([line for line, _, _ in rows], type=pa.int64()),
+            "line": pa.array(lines, type=pa.int64()),
             "source": lists(columns[0], np.int32),
             "target": lists(columns[1], np.int32),
         }
@@ -185,26 +168,23 @@ class Encoder:
         return [numbers[tag] for tag in tags_of_lines(self.parts, np.array(lines, dtype=np.int64))]
 
 
-def summarize(files: ShardFiles) -> dict[str, Any]:
+def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
     """Add up the counts of all shards of a split."""
-    tables = [ArrowTable(path, TextFacts) for path in files.paths]
+    tables = [ArrowTable(path, TextFacts) for path in shard_paths(folder, split, lines)]
     shards = [table.facts for table in tables]
     reasons = Counter[str]()
-    if files.split == "train":
-        codes = ArrowTable(files.folder / KEPT_FILE).numbers("reason")
+    if split == "train":
+        codes = ArrowTable(folder / KEPT_FILE).numbers("reason")
         reasons.update({**count_reasons(codes), "kept": 0})
     for facts in shards:
         reasons.update(facts["reasons"])
-    sums = {
+    summary: dict[str, Any] = {
         name: np.sum([facts[name] for facts in shards], axis=0).tolist()
-        for name in ("words", "pieces", "unknown")
+        for name in ("cut", "words", "pieces", "unknown")
     }
-    return {
-        "lines": files.lines,
+    return summary | {
+        "lines": lines,
         "rows": sum(map(len, tables)),
         "shards": len(tables),
         "reasons": {reason: reasons[reason] for reason in REASONS},
-        "cut": sum(facts["cut"] for facts in shards),
-        **sums,
-        "longest": np.max([facts["longest"] for facts in shards], axis=0, initial=0).tolist(),
     }

@@ -1,7 +1,7 @@
 """What an epoch reads: which rows, how often by the weights of the parts of a training text, and
 in which batches.
 
-No row is a Python object here: a plan has 4 bytes a row.
+No row is a Python object here: a plan has 4 bytes a row, and an array a batch.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ import numpy.typing as npt
 
 from synmt.arrays import Array, IntArray
 
-_KEY = np.dtype([("place", "<u4"), ("source", "<u2"), ("target", "<u2")])
-"""As one number, a key compares lengths of the target, then of the source, then places."""
-
 
 @dataclass(frozen=True)
 class EpochRows:
@@ -29,9 +26,6 @@ class EpochRows:
 
     rows: Array
     copies: Array
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def select(self, places: IntArray) -> EpochRows:
         """Return the rows at these places: (B,)."""
@@ -71,38 +65,14 @@ def _rows(
     yield np.sort(random.choice(every, count, replace=False))
 
 
-@dataclass(frozen=True)
-class BatchPlan:
-    """Batches of rows; a batch is a slice of `rows`.
-
-    rows: (N,) numbers of the rows, those of a batch one after the other.
-    starts: (batches + 1,) where each batch begins in `rows`.
-    order: (batches,) in which the batches are read.
-    """
-
-    rows: npt.NDArray[np.uint32]
-    starts: IntArray
-    order: IntArray
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    def __getitem__(self, index: int) -> IntArray:
-        batch = self.order[index]
-        return self.rows[self.starts[batch] : self.starts[batch + 1]].astype(np.int64)
-
-    def __iter__(self) -> Iterator[IntArray]:
-        return (self[index] for index in range(len(self)))
-
-
 def plan_batches(
     lengths: Array,
     *,
     batch_tokens: int,
     batch_sentences: int = 0,
     seed: tuple[int, ...] | None = None,
-) -> BatchPlan:
-    """Split rows into batches of similar length.
+) -> list[Array]:
+    """Split rows into batches of similar length: the numbers of the rows of each, (B,).
 
     A batch contains at most `batch_tokens`, counted as sentences times the longest side, and at
     least one sentence. With a seed, sentences of equal length and the batches themselves are
@@ -114,16 +84,15 @@ def plan_batches(
     places = np.arange(len(lengths), dtype=np.uint32)  # (N,)
     if random:
         random.shuffle(places)
-    row_at = np.empty_like(places)  # (N,)
-    row_at[places] = np.arange(len(lengths), dtype=np.uint32)
-    keys = np.empty(len(lengths), dtype=_KEY)  # (N,)
-    keys["place"], keys["source"], keys["target"] = places, lengths[:, 0], lengths[:, 1]
-    keys.view("<u8").sort()
-    keys = keys[::-1]
-    longest = np.maximum(keys["source"], keys["target"])  # (N,)
-    starts = _starts(longest, batch_tokens, batch_sentences or len(lengths))
-    order = random.permutation(len(starts) - 1) if random else np.arange(len(starts) - 1)
-    return BatchPlan(row_at[keys["place"]], starts, order)
+    # as one number, a key compares lengths of the target, then of the source, then places
+    keys = lengths[:, 1].astype(np.uint64) << np.uint64(32 + 16)  # (N,)
+    keys |= lengths[:, 0].astype(np.uint64) << np.uint64(32)
+    keys |= places
+    rows = np.argsort(keys)[::-1].astype(np.uint32)  # (N,)
+    starts = _starts(lengths.max(1)[rows], batch_tokens, batch_sentences or len(lengths))
+    batches = np.split(rows, starts[1:-1]) if len(rows) else []
+    order = random.permutation(len(batches)).tolist() if random else range(len(batches))
+    return [batches[number] for number in order]
 
 
 def _starts(longest: Array, batch_tokens: int, batch_sentences: int) -> IntArray:

@@ -36,13 +36,12 @@ def hash_files(texts: Mapping[str, SplitFiles], read: Mapping[str, Collection[st
 def recorded_inputs(info: Mapping[str, Any]) -> Inputs:
     """Read what run.json records; earlier versions recorded only the weights that a run started
     from."""
-    known = info.get("inputs")
-    inputs = {**(known if isinstance(known, dict) else {}), "init": info.get("init")}
+    inputs = {**info.get("inputs", {}), "init": info.get("init")}
     # the same weights may be in another folder
     return {
         key: {file: digest for file, digest in hashes.items() if file != "run"}
         for key, hashes in inputs.items()
-        if isinstance(hashes, dict)
+        if hashes is not None
     }
 
 

@@ -8,46 +8,34 @@ same, byte for byte.
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
-from synmt.data.arrow import ArrowTable, write_table
+from synmt.data.arrow import ArrowTable, table_bytes
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import (
     KEPT_FILE,
     Encoder,
-    ShardFiles,
     encoding_processes,
     remove_unfinished,
     summarize,
 )
 from synmt.data.filtering import KEPT, count_reasons, judge_pairs
-from synmt.data.task_corpus import bracket_units
-from synmt.data.tasks import task_tags
+from synmt.data.task_corpus import bracket_units, task_tags
 from synmt.data.text_pairs import read_chunks
 from synmt.data.vocabulary import Vocabularies, Vocabulary
-from synmt.data.vocabulary_training import (
-    DrawnLines,
-    add_counts,
-    count_words,
-    draw_lines,
-    train_on_counts,
-    train_vocabulary,
-)
-from synmt.errors import SynmtError, all_in_one
+from synmt.data.vocabulary_training import draw_lines, train_vocabulary
+from synmt.errors import SynmtError
 from synmt.files.checksums import write_last
-from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
-from synmt.files.writing import locked
-from synmt.parallel.engine import in_shards, started_workers
+from synmt.files.reading import count_lines, fingerprint, stored_sha256
+from synmt.files.writing import locked, write_atomically
+from synmt.parallel.engine import started_workers
 from synmt.recipe.corpus import SplitFiles
-from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
 
@@ -104,93 +92,63 @@ def prepare(
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
-    """Count the lines of every split; raises one error that lists those whose sides differ, and
-    empty test sets."""
-    counts = {
-        split: (count_lines(files.source, allowed=()), count_lines(files.target, allowed=()))
-        for split, files in splits.items()
-    }
-    errors: list[SynmtError] = []
-    for split, (source, target) in counts.items():
-        files = splits[split]
+    """Count the lines of every split; raises SynmtError where sides differ, and for an empty test
+    set."""
+    counts: dict[str, int] = {}
+    for split, files in splits.items():
+        source, target = (count_lines(path, allowed=()) for path in (files.source, files.target))
         # what is kept of train and valid is counted later
         if not source and not target and split not in ("train", "valid"):
             do = "Fill both files, or remove the test set"
-            errors.append(SynmtError("the test set has no lines", where=str(files.source), do=do))
+            raise SynmtError("the test set has no lines", where=str(files.source), do=do)
         if source != target:
-            for path in (files.source, files.target):
-                # text that is not UTF-8 has other lines: say that first
-                deque(read_lines(path), maxlen=0)
-            errors.append(
-                SynmtError(
-                    f"{files.source} has {source:,} lines, {files.target} has {target:,}",
-                    do="Both sides need the same number of lines: each line is the translation of "
-                    "the same line",
-                )
+            raise SynmtError(
+                f"{files.source} has {source:,} lines, {files.target} has {target:,}",
+                do="Both sides need the same number of lines: each line is the translation of the "
+                "same line",
             )
-    if errors:
-        raise all_in_one(errors)
-    return {split: source for split, (source, _) in counts.items()}
+        counts[split] = source
+    return counts
 
 
 def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
-    path, codes = folder / KEPT_FILE, [np.zeros(0, dtype=np.uint8)]
+    path, languages = folder / KEPT_FILE, (corpus.source, corpus.target)
     if not path.exists():
-        languages = corpus.source, corpus.target
-        judged = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
-        with progress("prepare: filter", lines, "lines") as advance:
-            for chunk in judged:
-                codes.append(chunk)
-                advance(len(chunk))
-        write_table(path, {"reason": pa.array(np.concatenate(codes))}, {"format": FORMAT})
+        codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
+        with write_atomically(path, binary=True) as stream:
+            stream.write(table_bytes({"reason": pa.array(codes)}, {"format": FORMAT}))
     _check_left(corpus, count_reasons(ArrowTable(path).numbers("reason")))
 
 
 def _check_left(corpus: Corpus, counts: Mapping[str, int]) -> None:
     """Raise SynmtError unless a pair of the training text is kept."""
-    where = str(corpus.train.source)
-    if counts["kept"]:
-        return
-    if not any(counts.values()):
-        do = "Check `corpus` of the recipe"
-        raise SynmtError("the training text has no lines", where=where, do=do)
-    found = Counter(counts).most_common()
-    reasons = ", ".join(f"{reason}: {count:,}" for reason, count in found if count)
-    raise SynmtError(
-        f"the filters remove the whole training text ({reasons})",
-        where=where,
-        do="Check that source and target belong together, or relax the recipe's `filters`",
-    )
+    if not counts["kept"]:
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in counts.items() if count)
+        raise SynmtError(
+            f"no pair of the training text is kept ({reasons or 'it has no lines'})",
+            where=str(corpus.train.source),
+            do="Check that source and target belong together, or relax the recipe's `filters`",
+        )
 
 
 def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
     settings, names = recipe.vocabulary, _vocabulary_names(recipe)
-    missing = [name for name in names.values() if not any(folder.glob(f"{name}.*"))]
+    missing = {name for name in names.values() if not any(folder.glob(f"{name}.*"))}
     if not missing:
         return
     kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
     workers = encoding_processes(lines)
     with progress("prepare: vocabulary", lines, "lines") as advance:
-        for name in dict.fromkeys(missing):
+        for name in sorted(missing):
             sides = [number for number, side in enumerate(SIDES) if names[side] == name]
             symbols = task_tags(recipe)
             if 0 in sides:
                 symbols += (*part_tags(corpus.parts), *bracket_units(recipe, corpus))
-            drawn = draw_lines(
-                read_chunks(corpus.train, _CHUNK), kept, sides, settings.training_lines
-            )
-            if settings.kind == "unigram":
-                text = [line for block in drawn for line in block.lines()]
-                vocabulary = train_vocabulary(text, settings, symbols)
-            else:
-                counts = add_counts(in_shards(_counted, settings, drawn, workers, where=folder))
-                vocabulary = train_on_counts(counts, settings, symbols)
+            chunks = read_chunks(corpus.train, _CHUNK)
+            drawn = draw_lines(chunks, kept, sides, settings.training_lines)
+            vocabulary = train_vocabulary(drawn, settings, symbols, workers=workers, where=folder)
             vocabulary.save(folder, name)
         advance(lines)
-
-
-def _counted(settings: VocabularyRecipe, drawn: DrawnLines) -> pa.Table:
-    return count_words(drawn.block(), settings)
 
 
 def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
@@ -200,9 +158,7 @@ def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
 def _finish(
     recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[Side, int]
 ) -> None:
-    splits = {
-        split: summarize(ShardFiles(folder, split, lines[split])) for split in ("train", "valid")
-    }
+    splits = {split: summarize(folder, split, lines[split]) for split in ("train", "valid")}
     _check_left(corpus, splits["train"]["reasons"])
     if not splits["valid"]["rows"]:
         raise SynmtError(

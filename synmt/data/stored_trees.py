@@ -21,7 +21,7 @@ float32.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,25 +92,28 @@ class StoredTrees:
                 where=str(path),
                 do="Prepare again",
             )
-        whole, features = table.facts.get("whole", False), table.facts.get("features", {})
+        facts, whole = table.facts, table.facts.get("whole", False)
+        features = facts.get("features", {})
         self._before = table.numbers("before") if whole else None
-        self._features, self._arc_names = list(features), table.facts["arcs"]
+        self._features, self._arc_names = list(features), facts["arcs"]
         columns = [*_TREE, *_PLACES[whole], *features]
-        if self._arc_names is not None:
-            columns += _ARCS
+        columns += _ARCS if self._arc_names is not None else ()
         columns += filter(table.has, ("arc_words", "arc_counts", *_CONSTITUENTS))
         self._columns = {name: table.lists(name) for name in columns}
-        names = {"relations": table.facts["relations"], "tags": table.facts["tags"]}
-        names |= {name: facts["values"] for name, facts in features.items()}
+        names = {"relations": facts["relations"], "tags": facts["tags"]}
+        names |= {name: of_feature["values"] for name, of_feature in features.items()}
         self._names = {name: np.array(values, dtype=object) for name, values in names.items()}
 
     def tree(self, row: int) -> Tree | WholeTree:
         """Read the tree of a row."""
         parents = self._numbers("parents", row)
+        spans = np.zeros((len(parents), 2), dtype=np.int64)
+        if self._before is not None:
+            spans = self._spans(_PLACES[True], row)
         given = _CONSTITUENTS[0] in self._columns
         parse = Parse(
             words=[""] * len(parents),
-            spans=np.zeros((len(parents), 2), dtype=np.int64),
+            spans=spans,
             parents=parents,
             relations=self._strings("relations", row),
             tags=self._strings("tags", row),
@@ -120,8 +123,7 @@ class StoredTrees:
         )
         if self._before is None:
             return Tree(parse, self._numbers("word_of", row))
-        spans = self._spans(_PLACES[True], row)
-        return WholeTree(replace(parse, spans=spans), int(self._before[row]))
+        return WholeTree(parse, int(self._before[row]))
 
     def _arcs(self, row: int, names: Sequence[str]) -> Arcs:
         probabilities = self._columns["arc_probabilities"][row]
@@ -154,49 +156,38 @@ class TreeColumns:
     """
 
     def __init__(self, *, whole: bool, constituents: bool, features: Sequence[str]) -> None:
-        self._features, self._has_arcs = features, True
-        places = (*_PLACES[whole], *("before",) * whole)
-        trees = (*_TREE, *places, *_CONSTITUENTS * constituents)
-        columns = (*trees, "arc_counts", *_ARCS, *features)
+        self._whole, self._constituents, self._features = whole, constituents, features
+        self._has_arcs, self._probabilities = True, [_NO_ARCS.probabilities]
+        places = (*_PLACES[whole], *("before",) * whole, *_CONSTITUENTS * constituents)
+        columns = (*_TREE, *places, "arc_counts", *_ARCS, *features)
         self._rows: dict[str, list[Any]] = {name: [] for name in columns}
-        self._names: dict[str, dict[str, int]] = {
-            name: {} for name in ("relations", "tags", "arc_relations", *features)
-        }
-        self._probabilities = [_NO_ARCS.probabilities]
-
-    def __len__(self) -> int:
-        return len(self._rows["parents"])
+        named = ("relations", "tags", "arc_relations", *features)
+        self._names: dict[str, dict[str, int]] = {name: {} for name in named}
 
     def add(self, tree: Parse, places: Mapping[str, IntArray | int]) -> None:
         """Append the tree of the next row, and what links its words and pieces."""
         unknown = ["_"] * len(tree)
         row: dict[str, Any] = {"parents": tree.parents, **places}
-        if _CONSTITUENTS[0] in self._rows:
+        if self._constituents:
             assert tree.constituents is not None
             row |= zip(_CONSTITUENTS, tree.constituents.T, strict=True)
         names = {"relations": tree.relations, "tags": tree.tags or unknown}
         for name in self._features:
             names[name] = cases_of(tree) if name == "case" else tree.features.get(name) or unknown
         row |= {name: self._numbered(name, values) for name, values in names.items()}
-        if tree.arcs is None and len(tree):
-            self._has_arcs = False
-        else:
-            row |= self._arcs(tree.arcs or _NO_ARCS, len(tree))
-        for name, values in row.items():
-            self._rows[name].append(values)
+        arcs = tree.arcs or _NO_ARCS
+        self._has_arcs &= tree.arcs is not None or not len(tree)
+        self._probabilities.append(arcs.probabilities)
+        row["arc_counts"] = np.bincount(arcs.words, minlength=len(tree))
+        row["arc_parents"] = arcs.parents
+        row["arc_relations"] = self._numbered("arc_relations", arcs.names)[arcs.relations]
+        row["arc_probabilities"] = shares(arcs)
+        for name, values in self._rows.items():
+            values.append(row[name])
 
     def _numbered(self, column: str, names: Sequence[str]) -> IntArray:
         numbers = self._names[column]
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-
-    def _arcs(self, arcs: Arcs, words: int) -> dict[str, IntArray]:
-        self._probabilities.append(arcs.probabilities)
-        return {
-            "arc_counts": np.bincount(arcs.words, minlength=words),
-            "arc_parents": arcs.parents,
-            "arc_relations": self._numbered("arc_relations", arcs.names)[arcs.relations],
-            "arc_probabilities": shares(arcs),
-        }
 
     def to_bytes(self, counts: Mapping[str, int]) -> bytes:
         """Make the file of the shard; `counts` are added to its facts."""
@@ -210,7 +201,7 @@ class TreeColumns:
             "arcs": names["arc_relations"] if self._has_arcs else None,
             "arc_mass": dict(zip(names["arc_relations"], masses, strict=True)),
         }
-        if "before" in self._rows:
+        if self._whole:
             facts["whole"] = True
         if self._features:
             facts["features"] = {

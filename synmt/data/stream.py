@@ -8,14 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import numpy as np
-
 from synmt.arrays import Array, Side
 from synmt.corpora.corpus import CorpusPart, rows_of_parts
 from synmt.data.batch import Batch, collate
 from synmt.data.corpus import Split
 from synmt.data.dropout import BpeDropout
-from synmt.data.epoch import EpochRows, epoch_rows, plan_batches
+from synmt.data.epoch import epoch_rows, plan_batches
 from synmt.errors import SynmtError
 from synmt.recipe.schema import TrainingRecipe
 from synmt.syntax.reading import Reading
@@ -68,39 +66,32 @@ class Reader:
             position = Position(position.epoch + 1)
 
     def _rest_of_epoch(self, position: Position) -> Iterator[tuple[Batch, Position]]:
-        number = position.epoch
-        chosen = self._chosen_rows(number)
-        lengths = self.split.lengths()
-        plan = plan_batches(
-            lengths if chosen is None else lengths[chosen.rows],
-            batch_tokens=self.recipe.batch_tokens,
-            batch_sentences=self.recipe.batch_sentences,
-            seed=(self.recipe.seed, number),
-        )
-        del lengths
-        # all processes read the same number of batches; the rest of the epoch is skipped
-        batches = max(1, len(plan) // self.processes) if plan else 0
-        for index in range(position.batch // self.processes, batches):
-            mine = plan[(index * self.processes + self.rank) % len(plan)]
-            rows = chosen.select(mine) if chosen else EpochRows(mine, np.zeros_like(mine))
-            examples = self.split.rows(rows.rows)
-            if self.dropout:
-                examples = self.dropout.apply(examples, rows, number)
-            after = Position(number, (index + 1) * self.processes)
-            yield collate(examples, **self.reading), after
-
-    def _chosen_rows(self, number: int) -> EpochRows | None:
-        """Choose the rows of an epoch by the weights of the parts; None for all rows, once each."""
-        if all(part.weight == 1 for part in self.parts):
-            return None
-        rows = rows_of_parts(self.parts, self.split.lines)
-        weights = [part.weight for part in self.parts]
-        if not any(weight * len(part) for weight, part in zip(weights, rows, strict=True)):
+        number, parts = position.epoch, self.parts
+        weights = [part.weight for part in parts] or [1.0]
+        rows = rows_of_parts(parts, self.split.lines) if parts else [range(len(self.split))]
+        if parts and not any(
+            weight * len(part) for weight, part in zip(weights, rows, strict=True)
+        ):
             raise SynmtError(
                 "no pair of the training text has a weight above 0",
                 do="Raise a weight in corpus.train",
             )
-        return epoch_rows(rows, weights, seed=self.recipe.seed, epoch=number)
+        chosen = epoch_rows(rows, weights, seed=self.recipe.seed, epoch=number)
+        plan = plan_batches(
+            self.split.lengths()[chosen.rows],
+            batch_tokens=self.recipe.batch_tokens,
+            batch_sentences=self.recipe.batch_sentences,
+            seed=(self.recipe.seed, number),
+        )
+        # all processes read the same number of batches; the rest of the epoch is skipped
+        batches = max(1, len(plan) // self.processes) if plan else 0
+        for index in range(position.batch // self.processes, batches):
+            mine = chosen.select(plan[(index * self.processes + self.rank) % len(plan)])
+            examples = self.split.rows(mine.rows)
+            if self.dropout:
+                examples = self.dropout.apply(examples, mine, number)
+            after = Position(number, (index + 1) * self.processes)
+            yield collate(examples, **self.reading), after
 
 
 def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:

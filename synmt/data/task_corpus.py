@@ -23,17 +23,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
 from synmt.corpora.corpus import Corpus, side_names
-from synmt.data.corpus import PreparedCorpus
 from synmt.data.filtering import KEPT, judge_pairs
-from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.data.text_pairs import Pair, read_pairs
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_json
@@ -43,15 +40,27 @@ from synmt.files.writing import locked, write_atomically, write_folder_atomicall
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe, ParserRecipe
 from synmt.recipe.schema import Recipe
-from synmt.syntax.conllu import read_parses
+from synmt.syntax.conllu import read_unparsed
 from synmt.syntax.reading import reading_of
 from synmt.syntax.trees import linearise, linearise_with_words
 
+TRANSLATION, PARSING = "<TR>", "<PA>"
+"""The tags that tell a multi-task model whether to translate or to parse."""
 _FORMAT = 1
 _FACTS = "mixed.json"
 
 _TreeText = tuple[str, Iterable[str]]
 """A tree as text, and its opening brackets."""
+
+
+def task_tags(recipe: Recipe) -> tuple[str, ...]:
+    """List the tags that the vocabulary has as pieces."""
+    return () if recipe.tasks.parsing == "none" else (TRANSLATION, PARSING)
+
+
+def tagged(text: str, tag: str) -> str:
+    """Put a task tag before and after a source; an empty tag leaves it unchanged."""
+    return f"{tag} {text} {tag}" if tag else text
 
 
 def without_filters(recipe: Recipe) -> Recipe:
@@ -79,11 +88,10 @@ def with_trees(
 
 def _linearised(recipe: Recipe, text: Path, trees: Path) -> Iterator[_TreeText]:
     control, with_words = reading_of((), recipe.parser).control, recipe.tasks.mixed != "none"
-    lines, again = (read_lines(text) for _ in range(2))
-    for line, parse in zip(lines, read_parses(trees, again), strict=True):
-        parse = control.apply(parse, line.encode())
-        brackets = {f"({relation}" for relation in parse.relations} if with_words else ()
-        yield linearise_with_words(parse).text if with_words else linearise(parse), brackets
+    for unread in read_unparsed(trees, read_lines(text)):
+        parse = control.apply(unread.parse(where=str(trees)), unread.text.encode())
+        tree = linearise_with_words(parse).text if with_words else linearise(parse)
+        yield tree, {f"({relation}" for relation in parse.relations}
 
 
 def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
@@ -138,28 +146,9 @@ def task_corpus(
 def bracket_units(recipe: Recipe, corpus: Corpus) -> tuple[str, ...]:
     """List the opening brackets in the corpus of a mixed encoder, such as `(nsubj`; other recipes
     have none."""
-    return () if recipe.tasks.mixed == "none" else tuple(_facts(corpus)["units"])
-
-
-def describe_dropped(recipe: Recipe, corpus: Corpus, prepared: Path) -> list[str]:
-    """Describe how many linearised sources of a mixed encoder are too long to be learned; nothing
-    if none is."""
     if recipe.tasks.mixed == "none":
-        return []
-    first, lines = _facts(corpus)["plain"], PreparedCorpus.open(prepared).split("train").lines
-    linearised = count_lines(corpus.train.source) - first
-    dropped = linearised - int((lines >= first).sum())
-    if not dropped:
-        return []
-    return [
-        f"{dropped:,} of {linearised:,} linearised sources have more pieces than "
-        "filters.max_pieces, and are left out; their plain sources stay unless they are too long "
-        "themselves"
-    ]
-
-
-def _facts(corpus: Corpus) -> MixedFacts:
-    return read_json(corpus.train.source.parent / _FACTS, MixedFacts)
+        return ()
+    return tuple(read_json(corpus.train.source.parent / _FACTS, MixedFacts)["units"])
 
 
 def _write_corpus(
@@ -170,58 +159,55 @@ def _write_corpus(
     valid: Iterable[_TreeText] = (),
 ) -> Corpus:
     folder = made.train.source.parent
-    if not folder.is_dir():
-        with (
-            locked(folder.parent, "multi-task texts"),
-            write_folder_atomically(folder) as unfinished,
-        ):
-            train = unfinished / made.train.source.name, unfinished / made.train.target.name
-            units, plain = _write_pairs(recipe, corpus, trees, train)
-            if recipe.tasks.mixed != "none":
-                write_json(unfinished / _FACTS, {"units": units, "plain": plain})
-            if made.valid.source.parent == folder:
-                lines = read_lines(corpus.valid.source)
-                if recipe.tasks.mixed_only:
-                    given = zip(lines, valid, strict=True)
-                    sources = (tree or line for line, (tree, _) in given)
-                else:
-                    sources = (tagged(line, TRANSLATION) for line in lines)
-                with write_atomically(unfinished / made.valid.source.name) as out:
-                    out.writelines(f"{line}\n" for line in sources)
+    if folder.is_dir():
+        return made
+    with locked(folder.parent, "multi-task texts"), write_folder_atomically(folder) as unfinished:
+        train = unfinished / made.train.source.name, unfinished / made.train.target.name
+        units = _write_pairs(recipe, corpus, trees, train)
+        if recipe.tasks.mixed != "none":
+            write_json(unfinished / _FACTS, {"units": units})
+        if made.valid.source.parent == folder:
+            lines = read_lines(corpus.valid.source)
+            if recipe.tasks.mixed_only:
+                given = zip(lines, valid, strict=True)
+                sources = (tree or line for line, (tree, _) in given)
+            else:
+                sources = (tagged(line, TRANSLATION) for line in lines)
+            with write_atomically(unfinished / made.valid.source.name) as out:
+                out.writelines(f"{line}\n" for line in sources)
     return made
 
 
 def _write_pairs(
-    recipe: Recipe, corpus: Corpus, trees: Iterable[_TreeText], paths: tuple[Path, Path]
-) -> tuple[list[str], int]:
+    recipe: Recipe, corpus: Corpus, trees: Iterable[_TreeText], paths: Sequence[Path]
+) -> list[str]:
     """Write the translations, followed by the pairs with trees, in constant memory; a line that
     could not be parsed has no tree.
 
-    Returns the opening brackets, and how many translations there are.
+    Returns the opening brackets.
     """
-    tasks, units, plain = recipe.tasks, set[str](), 0
-    judged = judge_pairs(corpus.train, recipe.filters, (corpus.source, corpus.target))
-    codes = chain.from_iterable(chunk.tolist() for chunk in judged)
+    tasks, units, languages = recipe.tasks, set[str](), (corpus.source, corpus.target)
+    lines, folder = count_lines(corpus.train.source), paths[0].parent
+    codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
     with ExitStack() as stack:
         texts, later = list[IO[str]](), list[IO[str]]()
         for path in paths:
             texts.append(stack.enter_context(write_atomically(path)))
-            later.append(stack.enter_context(_spare_file(path.parent)))
-        for pair, (tree, brackets), code in zip(
-            read_pairs(corpus.train), trees, codes, strict=True
-        ):
+            later.append(
+                stack.enter_context(TemporaryFile("w+", encoding="utf-8", newline="\n", dir=folder))
+            )
+        rows = zip(read_pairs(corpus.train), trees, codes.tolist(), strict=True)
+        for (text, translation), (tree, brackets), code in rows:
             if code != KEPT:
                 continue
             units.update(brackets)
-            text, translation = pair
-            twin = (tree, translation)
+            pair, twin = (text, translation), (tree, translation)
             if tasks.parsing != "none":
                 pair, twin = (tagged(text, TRANSLATION), translation), (tagged(text, PARSING), tree)
             if tree.strip():
                 _write_lines(later, twin)
             if not (tasks.mixed_only and tree.strip()):
                 _write_lines(texts, pair)
-                plain += 1
         if not later[0].tell():
             raise SynmtError(
                 "there are no parses to learn: all lines are empty or filtered",
@@ -230,11 +216,7 @@ def _write_pairs(
         for out, rest in zip(texts, later, strict=True):
             rest.seek(0)
             shutil.copyfileobj(rest, out)
-    return sorted(units), plain
-
-
-def _spare_file(folder: Path) -> AbstractContextManager[IO[str]]:
-    return TemporaryFile("w+", encoding="utf-8", newline="\n", dir=folder)
+    return sorted(units)
 
 
 def _write_lines(streams: Sequence[IO[str]], pair: Pair) -> None:

@@ -7,7 +7,7 @@ import io
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from synmt.files.reading import decode_lines, open_binary, read_lines
@@ -39,31 +39,23 @@ class PairChunk:
 
     def lines(self, side: int) -> list[str]:
         """Decode the lines of one side, as `read_lines` does."""
+        content = self.sides[side] if self.first else self.sides[side].removeprefix(BOM_UTF8)
+        content = content.removesuffix(b"\n").replace(b"\r\n", b"\n").removesuffix(b"\r")
         try:
             # all at once takes a quarter of the time
-            return self._content(side).decode().split("\n")
+            return content.decode().split("\n")
         except UnicodeDecodeError:
             return list(
                 decode_lines(io.BytesIO(self.sides[side]), where=self.paths[side], first=self.first)
             )
 
-    def raw_lines(self, side: int) -> list[bytes]:
-        """Return the lines of one side as they are in the file, without their ends and byte order
-        mark."""
-        return self._content(side).split(b"\n")
-
-    def _content(self, side: int) -> bytes:
-        content = self.sides[side] if self.first else self.sides[side].removeprefix(BOM_UTF8)
-        return content.removesuffix(b"\n").replace(b"\r\n", b"\n").removesuffix(b"\r")
-
 
 def read_chunks(files: SplitFiles, size: int) -> Iterator[PairChunk]:
     """Read a text in chunks of `size` pairs; the last one has what is left."""
     paths = str(files.source), str(files.target)
-    for first, sides in zip(
-        count(0, size), zip(*(_blocks(path, size) for path in paths), strict=True), strict=False
-    ):
-        yield PairChunk(first, sides, paths)
+    blocks = zip(*(_blocks(path, size) for path in paths), strict=True)
+    for number, sides in enumerate(blocks):
+        yield PairChunk(number * size, sides, paths)
 
 
 def _blocks(path: str | Path, size: int) -> Iterator[bytes]:

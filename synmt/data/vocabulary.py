@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,12 +53,12 @@ class Vocabulary(ABC):
         """Segment a text, with the spans of the pieces."""
 
     @abstractmethod
-    def encode_ids(self, text: str) -> list[int]:
-        """Segment a text."""
-
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Segment many texts; faster than one by one."""
-        return [self.encode_ids(text) for text in texts]
+
+    def encode_ids(self, text: str) -> list[int]:
+        """Segment a text."""
+        return self.encode(text).ids.tolist()
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
@@ -125,35 +125,19 @@ class SentencePieces(Vocabulary):
             processor.IdToPiece(list(range(processor.GetPieceSize())))
         except (RuntimeError, OSError, ValueError, LookupError):
             raise SynmtError("not a SentencePiece model", where=where, do=RESTORE) from None
-        specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-        if specials != (PAD, UNK, BOS, EOS):
-            raise SynmtError(
-                f"the pieces for padding, unknown, BOS and EOS are {specials}",
-                where=where,
-                allowed=f"They must be {(PAD, UNK, BOS, EOS)}",
-            )
         return cls(processor)
 
     def encode(self, text: str) -> Pieces:
-        return self._encode(text)
+        encoded = self._processor.Encode(text, out_type="offset_mapping")
+        return _pieces(encoded["ids"], encoded["offsets"])
 
     def encode_symbols(self, text: str) -> Pieces:
         """Segment a text of a BPE model without merging anything."""
         # BPE dropout with probability 1
-        return self._encode(text, enable_sampling=True, nbest_size=-1, alpha=1.0)
-
-    def _encode(self, text: str, **sampling: Any) -> Pieces:
-        if hasattr(self._processor, "EncodeAsOffsetMapping"):
-            encoded = self._processor.Encode(text, out_type="offset_mapping", **sampling)
-            return _pieces(encoded["ids"], encoded["offsets"])
-        # SentencePiece before 0.2.2
-        encoded = self._processor.Encode(text, out_type="immutable_proto", **sampling).pieces  # type: ignore
-        return _pieces(
-            [piece.id for piece in encoded], [(piece.begin, piece.end) for piece in encoded]
+        encoded = self._processor.Encode(
+            text, out_type="offset_mapping", enable_sampling=True, nbest_size=-1, alpha=1.0
         )
-
-    def encode_ids(self, text: str) -> list[int]:
-        return self._processor.Encode(text, out_type=int)
+        return _pieces(encoded["ids"], encoded["offsets"])
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return self._processor.Encode(list(texts), out_type=int, num_threads=threads())
@@ -171,13 +155,8 @@ class SentencePieces(Vocabulary):
     def merged_pieces(self) -> list[int]:
         """List the characters and the pieces that are made of them: all but specials, bytes and
         tags."""
-        special = {PAD, UNK, BOS, EOS}
-        pieces = [
-            piece
-            for piece in range(len(self))
-            if piece not in special and not self._processor.IsByte(piece)
-        ]
-        return [piece for piece in pieces if not self._is_tag(piece)]
+        pieces = range(len(SPECIALS), len(self))
+        return [p for p in pieces if not self._processor.IsByte(p) and not self._is_tag(p)]
 
     def _is_tag(self, piece: int) -> bool:
         # tags are not merged: they come whole out of a text in which nothing is
@@ -224,8 +203,8 @@ class Words(Vocabulary):
             [self._ids.get(match[0], UNK) for match in found], [match.span() for match in found]
         )
 
-    def encode_ids(self, text: str) -> list[int]:
-        return [self._ids.get(word, UNK) for word in text.split()]
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[self._ids.get(word, UNK) for word in text.split()] for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(self._words[piece] for piece in ids if piece not in (PAD, BOS, EOS))
@@ -243,11 +222,10 @@ class Words(Vocabulary):
 def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
     """List the pieces that are punctuation, as characters or bytes, and the lone space, which does
     not start a word."""
-    spelled = vocabulary.pieces(range(len(SPECIALS), len(vocabulary)))
-    numbered = enumerate(spelled, start=len(SPECIALS))
+    numbers = range(len(SPECIALS), len(vocabulary))
     return [
         number
-        for number, piece in numbered
+        for number, piece in zip(numbers, vocabulary.pieces(numbers), strict=True)
         if piece == "▁" or is_punctuation(_spelled_out(piece).strip("▁"))
     ]
 
@@ -255,7 +233,7 @@ def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
 def _spelled_out(piece: str) -> str:
     """Replace an ASCII byte such as `<0x3F>` by its character; other bytes are only a part of
     one."""
-    byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece) if piece.startswith("<0x") else None
+    byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece)
     return chr(int(byte[1], 16)) if byte else piece
 
 
@@ -276,12 +254,6 @@ def word_of(spans: IntArray, words: IntArray) -> IntArray:
     """
     first = np.searchsorted(words[:, 1], spans[:, 0], side="right")  # (T,)
     return np.minimum(first, len(words) - 1)
-
-
-def straddles(spans: IntArray, words: IntArray) -> npt.NDArray[np.bool_]:
-    """Mark the pieces with characters of more than one word: (T,)."""
-    last = np.searchsorted(words[:, 0], spans[:, 1], side="left") - 1  # (T,)
-    return (last > word_of(spans, words)) & (spans[:, 0] < spans[:, 1])
 
 
 def truncate(ids: list[int], longest: int, tail: int) -> list[int]:

@@ -15,7 +15,7 @@ import torch
 
 from synmt.arrays import IntArray, Side
 from synmt.data.corpus import Example, Tree
-from synmt.data.tasks import tagged
+from synmt.data.task_corpus import tagged
 from synmt.data.vocabulary import UNK, Vocabulary, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.controls import Control

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from synmt.arrays import Side
-from synmt.data.tasks import TRANSLATION
+from synmt.data.task_corpus import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError, naming
 from synmt.files.schemas import RunParser

@@ -20,7 +20,7 @@ from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import without_arcs
-from synmt.syntax.feature_signals import no_parser_makes_scenes
+from synmt.syntax.feature_signals import without_scenes
 from synmt.syntax.parse import SCENES, flat_parse, without_whitespace
 
 _logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class _LazyParser:
     @cached_property
     def parser(self) -> StanzaParser:
         if any(model.reading.scenes for model in self._models):
-            raise no_parser_makes_scenes(
+            raise without_scenes(
                 do="Provide a tree with scenes for each line with `--parses FILE.conllu`"
             )
         arcs = any(model.needs_arcs for model in self._models)

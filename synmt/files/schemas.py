@@ -154,7 +154,6 @@ class TextFacts(TypedDict):
     words: _Pair
     pieces: _Pair
     unknown: _Pair
-    longest: _Pair
 
 
 class SplitFacts(TextFacts):
@@ -190,9 +189,6 @@ class TreeCounts(TypedDict):
 
     pieces: Count
     words: Count
-    straddling: Count
-    unowned: Count
-    characters: Count
     merged: Count
 
 
@@ -205,7 +201,6 @@ class AnnotationFacts(TypedDict):
     parser: ParserIdentity
     relations: OfSplits[dict[str, Count]]
     arc_relations: OfSplits[dict[str, Count]]
-    arc_mass: NotRequired[OfSplits[Amount | None]]
     arcs: bool
     tags: list[str]
     counts: OfSplits[TreeCounts]
@@ -233,7 +228,6 @@ class TreeFacts(TypedDict):
 
 
 class MixedFacts(TypedDict):
-    """The content of mixed.json: all opening brackets, and the number of lines before the trees."""
+    """The content of mixed.json: all opening brackets."""
 
     units: list[str]
-    plain: Count

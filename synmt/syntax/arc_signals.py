@@ -24,10 +24,10 @@ from synmt.files.reading import fingerprint
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs, Parse
-from synmt.syntax.relations import Groups, group_numbers, groups_of
+from synmt.syntax.relations import REST, Groups, group_numbers, groups_of
 from synmt.syntax.signals import Signal
 
-Table = Callable[[Parse, Groups | None], FloatArray]
+Table = Callable[[Parse, Groups], FloatArray]
 
 
 def arcs(groups: Groups | None, *, split: bool = False) -> Signal:
@@ -62,57 +62,50 @@ def _signal(
     groups: Groups | None,
     split: bool,
 ) -> Signal:
-    if groups is not None:
-        group_numbers(groups)
+    name = f"{kind}.{fingerprint(groups, split)}"
+    groups = ((REST,),) if groups is None else groups
+    # a relation in two groups is refused at once
+    group_numbers(groups)
     compute = partial(_over_pieces, table=table, groups=groups, split=split)
-    return Signal(f"{kind}.{fingerprint(groups, split)}", needs=needs, compute=compute, pad=0)
+    return Signal(name, needs=needs, compute=compute, pad=0)
 
 
-def arc_table(parse: Parse, groups: Groups | None) -> FloatArray:
+def arc_table(parse: Parse, groups: Groups) -> FloatArray:
     """Sum the parser's probabilities by group: (G, W, W)."""
-    if parse.arcs is not None:
-        return _dense(parse.arcs, groups, len(parse))
-    if len(parse):
+    if parse.arcs is None and len(parse):
         raise without_arcs("a tree")
-    return np.zeros((_count(groups), 0, 0), dtype=np.float32)
+    return _dense(parse.arcs or certain_arcs(parse), groups, len(parse))
 
 
-def tree_table(parse: Parse, groups: Groups | None) -> FloatArray:
+def tree_table(parse: Parse, groups: Groups) -> FloatArray:
     """Make the table with 1 at the arcs of the tree: (G, W, W)."""
     return _dense(certain_arcs(parse), groups, len(parse))
 
 
-def uniform_table(parse: Parse, groups: Groups | None) -> FloatArray:
+def uniform_table(parse: Parse, groups: Groups) -> FloatArray:
     """Spread the probability of each word's arcs over all parents and groups: (G, W, W)."""
-    words, tables = len(parse), _count(groups)
+    words, tables = len(parse), len(groups)
     return np.full((tables, words, words), 1 / max(words * tables, 1), dtype=np.float32)
 
 
-def _dense(sparse: Arcs, groups: Groups | None, words: int) -> FloatArray:
-    if groups is None:
-        numbers = np.zeros(len(sparse.words), dtype=np.int64)  # (N,)
-    else:
-        numbers = groups_of(sparse.names, groups)[sparse.relations]  # (N,)
+def _dense(sparse: Arcs, groups: Groups, words: int) -> FloatArray:
+    numbers = groups_of(sparse.names, groups)[sparse.relations]  # (N,)
     kept = numbers >= 0  # (N,)
     places = ((numbers * words + sparse.words) * words + sparse.parents)[kept]
-    shape = (_count(groups), words, words)
+    shape = (len(groups), words, words)
     sums = np.bincount(places, sparse.probabilities[kept], minlength=np.prod(shape))
     return sums.reshape(shape).astype(np.float32)
 
 
 def _over_pieces(
-    parse: Parse, word_of: IntArray, *, table: Table, groups: Groups | None, split: bool
+    parse: Parse, word_of: IntArray, *, table: Table, groups: Groups, split: bool
 ) -> FloatArray:
     """Copy the values of words to their pieces: (G, W, W) -> (G, T, T)."""
     words = len(parse)
     counts = np.bincount(word_of[word_of >= 0], minlength=words)  # (W,)
     assert counts.all(), f"a word without pieces: {parse.words} {word_of}"
     # the last row and column are for specials, whose index is -1
-    values = np.zeros((_count(groups), words + 1, words + 1), dtype=np.float32)  # (G, W + 1, W + 1)
+    values = np.zeros((len(groups), words + 1, words + 1), dtype=np.float32)  # (G, W + 1, W + 1)
     values[:, :words, :words] = table(parse, groups) / (counts if split else 1)
     values[:, words] = 1
     return values.take(word_of, axis=1).take(word_of, axis=2)  # (G, T, T)
-
-
-def _count(groups: Groups | None) -> int:
-    return 1 if groups is None else len(groups)

@@ -9,7 +9,7 @@ the word the root.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,6 @@ import numpy.typing as npt
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Arcs
-
-Entry = tuple[int, str, float]
-"""Parent as HEAD numbers it, relation, probability."""
 
 KEPT = 0.999
 """Minimum probability to keep for each word."""
@@ -122,19 +119,29 @@ def move_arcs(arcs: Arcs, rows: IntArray, places: IntArray) -> Arcs:
     return replace(arcs[kept], words=words[kept], parents=parents[kept])
 
 
+def certain(words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
+    """Make the arcs of some words (n,) of a tree, with probability 1; parents (W,) and W
+    relations."""
+    own = [relations[word] for word in words.tolist()]
+    names = tuple(dict.fromkeys(own))
+    numbers = np.array([names.index(name) for name in own], dtype=np.int64)  # (n,)
+    return Arcs(words, parents[words], numbers, np.ones(len(words), dtype=np.float32), names)
+
+
 def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
-    """Add the arc of the tree, with probability 1, for words (n,) without entries; parents (W,) and
-    W relations."""
-    added = [relations[word] for word in words.tolist()]
-    names = tuple(dict.fromkeys((*arcs.names, *added)))
-    merged = Arcs(
-        words=np.concatenate([arcs.words, words]),
-        parents=np.concatenate([arcs.parents, parents[words]]),
-        relations=np.concatenate([arcs.relations, _integers(map(names.index, added))]),
-        probabilities=np.concatenate([arcs.probabilities, np.ones(len(words), dtype=np.float32)]),
-        names=names,
-    )
+    """Add the arcs of the tree, as `certain` makes them, for words without entries."""
+    merged = _concatenated([arcs, certain(words, parents, relations)])
     return merged[np.argsort(merged.words, kind="stable")]
+
+
+def _concatenated(parts: Sequence[Arcs]) -> Arcs:
+    names = tuple(dict.fromkeys(name for arcs in parts for name in arcs.names))
+    columns: list[tuple[npt.NDArray[Any], ...]] = []
+    for arcs in parts:
+        numbers = np.array([names.index(name) for name in arcs.names], dtype=np.int64)
+        columns.append((arcs.words, arcs.parents, numbers[arcs.relations], arcs.probabilities))
+    words, parents, relations, probabilities = map(np.concatenate, zip(*columns, strict=True))
+    return Arcs(words, parents, relations, probabilities, names)
 
 
 def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> Arcs:
@@ -142,19 +149,17 @@ def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> A
     the tree."""
     if len(sentences) == 1:
         return sentences[0]
-    names = tuple(
-        dict.fromkeys([*(name for each in sentences for name in each.names), "parataxis"])
-    )
-    number = {name: index for index, name in enumerate(names)}
-    columns: list[tuple[npt.NDArray[Any], ...]] = []
-    for index, (arcs, first) in enumerate(zip(sentences, np.cumsum([0, *lengths]), strict=False)):
-        relations = np.array([number[name] for name in arcs.names])[arcs.relations]
-        later = (arcs.words == arcs.parents) & (index > 0)
-        parents = np.where(later, root, arcs.parents + first)
-        relations = np.where(later, number["parataxis"], relations)
-        columns.append((arcs.words + first, parents, relations, arcs.probabilities))
-    words, parents, relations, probabilities = map(np.concatenate, zip(*columns, strict=True))
-    return sum_duplicates(Arcs(words, parents, relations, probabilities, names))
+    parts: list[Arcs] = []
+    first = 0
+    for arcs, length in zip(sentences, lengths, strict=True):
+        parts.append(replace(arcs, words=arcs.words + first, parents=arcs.parents + first))
+        first += length
+    joined = _concatenated(parts)
+    names = tuple(dict.fromkeys((*joined.names, "parataxis")))
+    later = (joined.words == joined.parents) & (joined.words >= lengths[0])  # (N,)
+    parents = np.where(later, root, joined.parents)
+    relations = np.where(later, names.index("parataxis"), joined.relations)
+    return sum_duplicates(replace(joined, parents=parents, relations=relations, names=names))
 
 
 def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
@@ -162,64 +167,48 @@ def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
     if arcs is None:
         return [""] * words
     texts: list[list[str]] = [[] for _ in range(words)]
-    columns = [
-        column.tolist() for column in (arcs.words, arcs.parents, arcs.relations, arcs.probabilities)
-    ]
-    for word, parent, relation, probability in zip(*columns, strict=True):
+    columns = (arcs.words, arcs.parents, arcs.relations, arcs.probabilities)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for word, parent, relation, probability in rows:
         head = 0 if parent == word else parent + 1
         texts[word].append(f"{head}:{arcs.names[relation]}:{probability:.4g}")
-    assert all(texts), "a word has no arcs"
     return [f"Arcs={','.join(text)}|" for text in texts]
 
 
-def read_arcs(misc: str, word: int, words: int) -> list[Entry] | None:
-    """Read the arcs of a word (from 1) of a sentence; None if MISC has none; ValueError if they are
-    wrong."""
-    values = _MISC.findall(misc)
-    if not values:
+def read_arcs(miscs: Sequence[str], where: str) -> Arcs | None:
+    """Read the arcs of all words of a sentence from MISC; None if no word has any."""
+    found = [_MISC.findall(misc) for misc in miscs]
+    if not any(found):
         return None
-    if len(values) > 1:
-        raise ValueError("it has Arcs twice")
-    entries = [_entry(text, word, words) for text in values[0].split(",")]
-    if len({entry[:2] for entry in entries}) < len(entries):
-        raise ValueError("an arc occurs twice")
-    total = sum(probability for _, _, probability in entries)
-    if total > 1.001:
-        raise ValueError(f"the probabilities sum to {total:.4g}, more than 1")
-    if total < 0.99:
-        raise ValueError(f"the probabilities sum to {total:.4g}, so some are missing")
+    names: dict[str, int] = {}
+    rows: list[tuple[int, int, int, float]] = []
+    for word, texts in enumerate(found):
+        entries = _entries(texts, word, len(miscs))
+        if not 0.99 <= sum(entries.values()) <= 1.001:
+            raise SynmtError(
+                f"the arcs of token {word + 1} in MISC are wrong: '{'|'.join(texts)[:80]}'",
+                where=where,
+                allowed="All tokens of a sentence have arcs such as "
+                "`Arcs=2:nsubj:0.97,0:root:0.03`, or none: other heads or 0 for the root, each "
+                "with a relation and a probability; these sum to 1",
+                do="Fix the file or parse the text again with `synmt parse --arcs`",
+            )
+        for (parent, relation), probability in entries.items():
+            rows.append((word, parent, names.setdefault(relation, len(names)), probability))
+    words, parents, relations, probabilities = map(np.array, zip(*rows, strict=True))
+    return Arcs(words, parents, relations, probabilities.astype(np.float32), tuple(names))
+
+
+def _entries(texts: Sequence[str], word: int, words: int) -> dict[tuple[int, str], float]:
+    """Read the probabilities of the arcs of a word by parent and relation; none if some are
+    wrong."""
+    entries: dict[tuple[int, str], float] = {}
+    for text in ",".join(texts).split(","):
+        match = _ENTRY.fullmatch(text)
+        head, relation = (int(match[1]), match[2]) if match else (word + 1, "")
+        arc = (head - 1 if head else word), relation
+        probability = float(match[3]) if match else 0.0
+        if head == word + 1 or head > words or arc in entries or not 0 < probability <= 1:
+            return {}
+        entries[arc] = probability
     return entries
-
-
-def _entry(text: str, word: int, words: int) -> Entry:
-    match = _ENTRY.fullmatch(text)
-    if not match:
-        raise ValueError(f"the arc '{text}' is not of the form parent:relation:probability")
-    head, relation, probability = int(match[1]), match[2], float(match[3])
-    if head > words:
-        raise ValueError(
-            f"the arc '{text}' has the parent '{head}', but the sentence has {words} words"
-        )
-    if head == word:
-        raise ValueError(f"the arc '{text}' makes the word its own parent")
-    if not 0 < probability <= 1:
-        raise ValueError(f"the probability of the arc '{text}' is not between 0 and 1")
-    return head, relation, probability
-
-
-def arcs_from_entries(entries: Iterable[Sequence[Entry]]) -> Arcs:
-    """Make arcs from the entries of each word."""
-    rows = [(word, *entry) for word, own in enumerate(entries) for entry in own]
-    names = tuple(dict.fromkeys(relation for _, _, relation, _ in rows))
-    number = {name: index for index, name in enumerate(names)}
-    return Arcs(
-        words=_integers(word for word, *_ in rows),
-        parents=_integers(head - 1 if head else word for word, head, *_ in rows),
-        relations=_integers(number[relation] for _, _, relation, _ in rows),
-        probabilities=np.array([probability for *_, probability in rows], dtype=np.float32),
-        names=names,
-    )
-
-
-def _integers(values: Iterable[int]) -> IntArray:
-    return np.fromiter(values, dtype=np.int64)

@@ -25,26 +25,41 @@ comment `# raw = "..."` contains the exact line as a JSON string in ASCII.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
+from synmt.arrays import IntArray
 from synmt.errors import SynmtError
+from synmt.files.json_files import parse_json
 from synmt.files.reading import read_lines
-from synmt.syntax.arcs import format_arcs
-from synmt.syntax.conllu_blocks import Paragraph, paragraphs_of
-from synmt.syntax.constituents import parse_brackets, without_dependencies
+from synmt.syntax.align import MisplacedWordError, place_words
+from synmt.syntax.arcs import format_arcs, keep_most_probable, read_arcs, token_arcs
+from synmt.syntax.constituents import constituents_of_tokens, parse_brackets, without_dependencies
+from synmt.syntax.feature_signals import join_scenes, scenes_in
+from synmt.syntax.merging import Token, token_tree
 from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_whitespace
+from synmt.syntax.trees import is_tree
+
+_COMMENT = re.compile(r"#\s*(text|raw|line|constituency)\s*=\s?(.*)", re.DOTALL)
+_ID = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
+_EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+\t")
+_ID_COLUMN, _FORM, _LEMMA, _TAG, _FINE_TAG, _MORPHOLOGY, _HEAD, _RELATION, _, _MISC = range(10)
+_FEATURE_COLUMNS = dict(zip(FEATURES, (_LEMMA, _FINE_TAG, _MORPHOLOGY), strict=True))
+
+_Row = list[str]
+"""The columns of a word or of a token."""
 
 
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
     """Yield the text and the tree of each sentence; without `# text`, FORM and `SpaceAfter` give
     the text."""
-    for sentence in paragraphs_of(read_lines(path, allowed=["CoNLL-U"])):
-        yield sentence.parse(where=str(path))
+    for block in _blocks(read_lines(path, allowed=["CoNLL-U"])):
+        yield block.parse(where=str(path))
 
 
 def read_parses(
@@ -62,52 +77,11 @@ def read_parses(
     return (unread.parse(where=str(path)) for unread in read_unparsed(path, lines))
 
 
-@dataclass(frozen=True)
-class UnreadParse:
-    """A line, and the text of its tree.
-
-    line: its number, from 1.
-    block: None if the line has none.
-    brackets: in place of a block.
-    """
-
-    text: str
-    line: int
-    block: Paragraph | None
-    brackets: str | None = None
-
-    def parse(self, *, where: str) -> Parse:
-        """Read the tree; `where` names the file."""
-        if self.brackets is not None:
-            return parse_brackets(self.brackets, self.text, where=f"{where}, line {self.line}")
-        if self.block is None:
-            return _EMPTY
-        what = f"line {self.line} of the text"
-        return self.block.parse(self.text, where=where, what=what)[1]
-
-
-def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
-    """Find the tree of each line as `read_parses` does, without reading it, which takes most of the
-    time."""
-    if is_brackets(path):
-        yield from _unread_brackets(path, lines)
-        return
-    blocks = paragraphs_of(read_lines(path, allowed=["CoNLL-U"]))
-    block = next(blocks, None)
-    lines = iter(lines)
-    number = used = skipped = 0
-    for number, line in enumerate(lines, start=1):
-        if not without_whitespace(line) and (block is None or block.has_words()):
-            skipped += 1
-            yield UnreadParse(line, number, None)
-            continue
-        if block is None:
-            raise _count_error(path, used, number + sum(1 for _ in lines), skipped)
-        yield UnreadParse(line, number, block)
-        used += 1
-        block = next(blocks, None)
-    if block is not None:
-        raise _count_error(path, used + 1 + sum(1 for _ in blocks), number, skipped)
+def parse_in(text: str, line: str, *, where: str) -> Parse:
+    """Read the tree of a line from a CoNLL-U text; raise SynmtError unless this line is its only
+    sentence."""
+    [unread] = _trees_of_lines(_blocks(text.split("\n")), [line], where)
+    return unread.parse(where=where)
 
 
 def is_brackets(path: str | Path) -> bool:
@@ -115,29 +89,213 @@ def is_brackets(path: str | Path) -> bool:
     return str(path).removesuffix(".gz").endswith(".brackets")
 
 
-def _unread_brackets(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
-    for number, (line, brackets) in enumerate(zip_longest(lines, read_lines(path)), start=1):
-        if brackets is None:
-            raise SynmtError(f"has {number - 1} lines, but the text has more", where=str(path))
+@dataclass(frozen=True)
+class UnreadParse:
+    """A line, and the text of its tree.
+
+    line: its number, from 1.
+    tree: a block of CoNLL-U or a line of brackets; None if the line has none.
+    """
+
+    text: str
+    line: int
+    tree: _Block | str | None
+
+    def parse(self, *, where: str) -> Parse:
+        """Read the tree; `where` names the file."""
+        if self.tree is None:
+            return Parse([], np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), [])
+        if isinstance(self.tree, str):
+            return parse_brackets(self.tree, self.text, where=f"{where}, line {self.line}")
+        return self.tree.parse(self.text, where=where)[1]
+
+
+def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
+    """Find the tree of each line as `read_parses` does, without reading it, which takes most of the
+    time."""
+    trees = (
+        read_lines(path) if is_brackets(path) else _blocks(read_lines(path, allowed=["CoNLL-U"]))
+    )
+    return _trees_of_lines(trees, lines, str(path))
+
+
+def _trees_of_lines(
+    trees: Iterator[_Block] | Iterator[str], lines: Iterable[str], where: str
+) -> Iterator[UnreadParse]:
+    tree = next(trees, None)
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        skipped = tree is None or (isinstance(tree, _Block) and tree.has_words())
+        if skipped and not without_whitespace(line):
+            yield UnreadParse(line, number, None)
+            continue
+        if tree is None:
+            raise _unequal(where, f"ends before line {number} of the text")
+        yield UnreadParse(line, number, tree)
+        tree = next(trees, None)
+    if tree is not None:
+        raise _unequal(where, f"has more trees than the text, which has {number} lines")
+
+
+def _unequal(where: str, what: str) -> SynmtError:
+    return SynmtError(
+        what,
+        where=where,
+        allowed="There must be one tree for each line",
+        do="Parse each line as one sentence, for example with `synmt parse`",
+    )
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[_Block]:
+    """Split lines of CoNLL-U into sentences; a paragraph of other comments is not a sentence."""
+    number, block = 0, list[str]()
+    for place, line in enumerate(chain(lines, [""])):
+        line = line.removesuffix("\r")
+        if line.strip():
+            block.append(line)
+        elif block:
+            only_comments = all(row.startswith("#") for row in block)
+            if not only_comments or _comments(block).keys() - {"constituency"}:
+                number += 1
+                yield _Block(number, place - len(block) + 1, "\n".join(block))
+            block = []
+
+
+def _comments(lines: Iterable[str]) -> dict[str, str]:
+    return {match[1]: match[2] for line in lines if (match := _COMMENT.fullmatch(line))}
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A sentence that is not read yet.
+
+    number: of the sentence, from 1.
+    first: number of its first line, from 1.
+    text: its lines, with a line end between two.
+    """
+
+    number: int
+    first: int
+    text: str
+
+    def has_words(self) -> bool:
+        """Check whether the sentence has words."""
+        return not all(line.startswith("#") for line in self.text.split("\n"))
+
+    def parse(self, line: str | None = None, *, where: str) -> tuple[str, Parse]:
+        """Read the sentence: its text and its tree.
+
+        line: the text; by default that of the comments, or else the one that the words make.
+        where: names the file in messages.
+        """
+        where = f"{where}, sentence {self.number} (line {self.first})"
+        lines = self.text.split("\n")
+        comments = _comments(lines)
+        words, tokens, forms = _rows(lines, where)
+        above = _parents(words, where)
+        leading, parents, relations = token_tree(above, [row[_RELATION] for row in words], tokens)
+        arcs = read_arcs([row[_MISC] for row in words], where)
+        # the arcs of a sentence whose words are its tokens remain as they were written
+        if arcs is not None and len(words) != len(tokens):
+            arcs = keep_most_probable(token_arcs(arcs, tokens, leading, parents, relations))
         if line is None:
-            what = f"has more lines than the text, which has {number - 1}"
-            raise SynmtError(what, where=str(path))
-        yield UnreadParse(line, number, None, brackets)
-
-
-def parse_in(text: str, line: str, *, where: str) -> Parse:
-    """Read the tree of a line from a CoNLL-U text; raise SynmtError unless this line is its only
-    sentence."""
-    sentences = list(paragraphs_of(text.split("\n")))
-    if not without_whitespace(line) and not any(each.has_words() for each in sentences):
-        return _EMPTY
-    if len(sentences) != 1:
-        raise SynmtError(
-            f"has {len(sentences)} sentences in CoNLL-U",
-            where=where,
-            allowed="There must be one tree for each line",
+            line = _text(comments, forms, where)
+        spans = _spans(line, forms, where)
+        brackets = comments.get("constituency")
+        return line, Parse(
+            words=[line[start:end] for start, end in spans.tolist()],
+            spans=spans,
+            parents=np.array(parents, dtype=np.int64),
+            relations=relations,
+            tags=[words[word][_TAG] or "_" for word in leading],
+            arcs=arcs,
+            constituents=None if brackets is None else constituents_of_tokens(brackets, tokens),
+            features=_features(words, tokens, leading, forms),
         )
-    return sentences[0].parse(line, where=where, what="the text of the line")[1]
+
+
+def _rows(lines: Iterable[str], where: str) -> tuple[list[_Row], list[Token], list[_Row]]:
+    """Read the words of a sentence, and the tokens of its text: their words, and the row with their
+    form."""
+    words, tokens, forms = list[_Row](), list[Token](), list[_Row]()
+    covered = 0
+    for line in lines:
+        if line.startswith("#") or _EMPTY_NODE.match(line):
+            continue
+        columns = line.split("\t")
+        match = _ID.fullmatch(columns[_ID_COLUMN])
+        first, last = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
+        if len(columns) != 10 or not all(columns[place] for place in (_FORM, _HEAD, _RELATION)):
+            allowed = "Columns are separated by tabs, and an unknown value is written `_`"
+            raise _malformed(where, f"'{line[:40]}' does not have ten columns", allowed)
+        if first != len(words) + 1 or (last and (last <= first or first <= covered)):
+            allowed = f"Expected {len(words) + 1}, or a range of words that begins there"
+            raise _malformed(
+                where, f"the ID '{columns[_ID_COLUMN]}' is not the next number", allowed
+            )
+        if not last:
+            words.append(columns)
+        if last or first > covered:
+            covered = last or first
+            tokens.append(range(first - 1, covered))
+            forms.append(columns)
+    if covered > len(words):
+        raise _malformed(where, f"a range ends at word {covered} of {len(words)}")
+    return words, tokens, forms
+
+
+def _parents(words: list[_Row], where: str) -> list[int]:
+    heads = {str(number): number - 1 for number in range(len(words) + 1)}
+    parents = list[int]()
+    for word, row in enumerate(words):
+        head = heads.get(row[_HEAD], word)
+        if head == word:
+            what = f"token {word + 1} ('{row[_FORM]}') has the head '{row[_HEAD]}'"
+            allowed = f"A head is another word's number, 0 to {len(words)}"
+            raise _malformed(where, what, allowed)
+        parents.append(word if head < 0 else head)
+    if not is_tree(np.array(parents, dtype=np.int64)):
+        what = "the heads are not a tree with one root"
+        allowed = "One token has the head 0, and the heads of the others lead to it"
+        raise _malformed(where, what, allowed)
+    return parents
+
+
+def _text(comments: dict[str, str], forms: list[_Row], where: str) -> str:
+    if "raw" in comments:
+        return parse_json(comments["raw"], str, where=f"{where}, # raw", do="Parse the text again")
+    if "text" in comments:
+        return comments["text"]
+    texts = [row[_FORM] + " " * ("SpaceAfter=No" not in row[_MISC].split("|")) for row in forms]
+    return "".join(texts).rstrip(" ")
+
+
+def _spans(line: str, forms: list[_Row], where: str) -> IntArray:
+    """Find the tokens in a line: (W, 2); raises SynmtError where they differ from it."""
+    try:
+        return place_words(line, [row[_FORM] for row in forms])
+    except MisplacedWordError as error:
+        raise error.explained(where) from None
+
+
+def _features(
+    words: list[_Row], tokens: list[Token], leading: list[int], forms: list[_Row]
+) -> dict[str, list[str]]:
+    """Find what is known of every token: its leading word's, and the scenes of itself and all its
+    words."""
+    features = {
+        name: [words[word][column] or "_" for word in leading]
+        for name, column in _FEATURE_COLUMNS.items()
+    }
+    features[SCENES] = []
+    for token, form in zip(tokens, forms, strict=True):
+        rows = form, *words[token.start : token.stop]
+        features[SCENES].append(join_scenes(scenes_in(row[_MISC]) for row in rows))
+    return {name: values for name, values in features.items() if set(values) - {"_"}}
+
+
+def _malformed(where: str, what: str, allowed: str = "") -> SynmtError:
+    return SynmtError(what, where=where, allowed=allowed, do="Fix the file or parse the text again")
 
 
 def format_conllu(parse: Parse, line: str, number: int) -> str:
@@ -158,35 +316,17 @@ def format_rows(parse: Parse) -> str:
     lemmas, fine, morphology, scenes = (
         parse.features.get(name) or unknown for name in (*FEATURES, SCENES)
     )
-    texts = parse.words, lemmas, parse.tags or unknown, fine, morphology
-    columns = zip(*texts, strict=True)
-    heads = np.where(parse.parents == np.arange(len(parse)), 0, parse.parents + 1).tolist()
-    miscs = zip(format_arcs(parse.arcs, len(parse)), scenes, _places(parse), strict=True)
-    rows = zip(columns, heads, parse.relations, miscs, strict=True)
-    lines: list[str] = []
-    for number, (values, head, relation, (arcs, names, place)) in enumerate(rows, start=1):
+    texts = zip(parse.words, lemmas, parse.tags or unknown, fine, morphology, strict=True)
+    parents, spans = parse.parents.tolist(), parse.spans.tolist()
+    arcs = format_arcs(parse.arcs, len(parse))
+    rows = list[str]()
+    for word, (values, relation) in enumerate(zip(texts, parse.relations, strict=True)):
+        start, end = spans[word]
+        misc = arcs[word] + (f"Scenes={scenes[word]}|" if scenes[word] != "_" else "")
+        if word + 1 < len(spans) and spans[word + 1][0] == end:
+            misc += "SpaceAfter=No|"
+        head = 0 if parents[word] == word else parents[word] + 1
         text = "\t".join(map(without_breaks, values))
-        misc = f"{arcs}Scenes={names}|{place}" if names != "_" else arcs + place
-        lines.append(f"{number}\t{text}\t{head}\t{relation}\t_\t{misc}\n")
-    return "".join([*lines, "\n"])
-
-
-def _places(parse: Parse) -> Iterator[str]:
-    """Write the place of each word for MISC."""
-    following = [*parse.spans[1:, 0].tolist(), -1]
-    for (start, end), after in zip(parse.spans.tolist(), following, strict=False):
-        touching = "SpaceAfter=No|" if end == after else ""
-        yield f"{touching}TokenRange={start}:{end}"
-
-
-def _count_error(path: str | Path, blocks: int, lines: int, skipped: int) -> SynmtError:
-    kind = "non-empty lines" if skipped else "lines"
-    return SynmtError(
-        f"has {blocks} sentences, but the text has {lines - skipped} {kind}",
-        where=str(path),
-        allowed="There must be one tree for each line",
-        do="Parse each line as one sentence, for example with `synmt parse`",
-    )
-
-
-_EMPTY = Parse([], np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), [], [])
+        place = f"TokenRange={start}:{end}"
+        rows.append(f"{word + 1}\t{text}\t{head}\t{relation}\t_\t{misc}{place}\n")
+    return "".join([*rows, "\n"])

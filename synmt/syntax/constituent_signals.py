@@ -73,21 +73,15 @@ def splits(parse: Parse, word_of: IntArray) -> IntArray:
     owner = owners(word_of)  # (T,)
     last = np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)
     ends = {word: piece for piece, word in zip(last.tolist(), owner[last].tolist(), strict=True)}
-    # of each node: its first word, its last one, and how many it has
-    spans = [(word, word, 1) for word in range(len(parse))]
-    rows = []
+    words, rows = [{word} for word in range(len(parse))], []
     for left, right in binary_tree(parse).tolist():
-        (first, split, size), (start, end, more) = spans[left], spans[right]
-        spans.append((min(first, start), max(split, end), size + more))
-        if (
-            size + more > 2
-            and split - first == size - 1
-            and start == split + 1
-            and end - start == more - 1
-        ):
-            row = np.where((owner >= first) & (owner <= end), INSIDE, OUTSIDE) * (
-                owner >= 0
-            )  # (T,)
+        node = words[left] | words[right]
+        words.append(node)
+        first, split, end = min(node), max(words[left]), max(node)
+        # a node and its left part that begin together and have no gap
+        if len(node) == end - first + 1 > 2 and len(words[left]) == split - first + 1:
+            row = np.where((owner >= first) & (owner <= end), INSIDE, OUTSIDE)  # (T,)
+            row[owner < 0] = 0
             row[[ends[word] for word in range(first, end)]] = SPLIT
             row[ends[split]] = GOLD
             rows.append(row)

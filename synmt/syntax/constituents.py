@@ -19,7 +19,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
-from synmt.syntax.align import MisplacedWordError, place_words, unseen_difference
+from synmt.syntax.align import MisplacedWordError, place_words
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import depths
 
@@ -76,9 +76,7 @@ def ordered(spans: Iterable[Sequence[int]]) -> IntArray:
     """Order spans, once each, an outer one before an inner one, and drop those of one word or none:
     (N, 2)."""
     kept = {(start, end) for start, end in spans if end - start > 1}
-    return np.array(sorted(kept, key=lambda span: (span[0], -span[1])), dtype=np.int64).reshape(
-        -1, 2
-    )
+    return _as_array(sorted(kept, key=lambda span: (span[0], -span[1])))
 
 
 def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
@@ -91,28 +89,16 @@ def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
     try:
         places = _place(line, words)
     except MisplacedWordError as error:
-        hidden = unseen_difference((*words, "")[error.word], error.found)
-        found = (
-            f"the text continues with '{error.found}'{hidden}"
-            if error.found
-            else "the text has ended"
-        )
-        raise SynmtError(
-            f"the brackets do not match the text at word {error.word + 1}, where {found}",
-            where=where,
-            allowed="Only whitespace may differ",
-            do="Check that brackets and text belong together, line by line",
-        ) from None
+        raise error.explained(where) from None
     tokens = [line[start:end] for start, end in places.tolist()]
     return Parse(tokens, places, np.zeros(len(tokens), dtype=np.int64), [], [], constituents=spans)
 
 
 def _place(line: str, words: list[str]) -> IntArray:
-    nothing = [""] * len(words)
     try:
-        return place_words(line, words, nothing)
+        return place_words(line, words)
     except MisplacedWordError:
-        return place_words(line, [_ESCAPED.get(word, word) for word in words], nothing)
+        return place_words(line, [_ESCAPED.get(word, word) for word in words])
 
 
 def constituents_of_tokens(brackets: str, tokens: Sequence[range]) -> IntArray | None:
@@ -172,8 +158,7 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
     left. Of two nodes, the one whose top word comes first is on the left, so a tree with crossing
     arcs has W - 1 nodes, too.
     """
-    depth = depths(parents)
-    assert depth is not None, parents
+    depth = depths(parents).tolist()
     below: dict[int, list[int]] = defaultdict(list)
     for word, parent in enumerate(parents):
         if word != parent:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from synmt.arrays import IntArray
-from synmt.errors import UsageError
-from synmt.syntax.arcs import with_certain_arcs
+from synmt.syntax.arcs import certain, with_certain_arcs
 from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.trees import ancestors, random_tree
 
@@ -38,14 +37,6 @@ class Control:
     kind: ControlKind = "none"
     rewire: float = 0.0
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(ControlKind):
-            allowed = f"Controls: {', '.join(get_args(ControlKind))}"
-            raise UsageError(f"there is no control '{self.kind}'", allowed=allowed)
-        if not 0 <= self.rewire <= 1:
-            allowed = "Allowed: a probability from 0 to 1"
-            raise UsageError(f"`rewire` of a control is {self.rewire}", allowed=allowed)
 
     @property
     def idle(self) -> bool:
@@ -85,14 +76,7 @@ UNCHANGED = Control()
 
 def certain_arcs(parse: Parse) -> Arcs:
     """Make the arcs of the tree itself, with probability 1."""
-    names = tuple(dict.fromkeys(parse.relations))
-    return Arcs(
-        words=np.arange(len(parse)),
-        parents=parse.parents,
-        relations=np.array([names.index(name) for name in parse.relations], dtype=np.int64),
-        probabilities=np.ones(len(parse), dtype=np.float32),
-        names=names,
-    )
+    return certain(np.arange(len(parse)), parse.parents, parse.relations)
 
 
 def _replacement(parse: Parse, kind: ControlKind, random: np.random.Generator) -> Parse:

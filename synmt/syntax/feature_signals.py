@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -22,7 +21,13 @@ import numpy as np
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import FEATURES, SCENES, Parse
-from synmt.syntax.signals import Signal, numbers_of_values, relation_signal, word_firsts
+from synmt.syntax.signals import (
+    Signal,
+    numbers_of_values,
+    over_pieces,
+    relation_signal,
+    word_firsts,
+)
 
 FeatureName = Literal["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
 LearnedName = Literal["fine_tag", "lemma", "morphology"]
@@ -139,14 +144,10 @@ def with_values(signal: Signal, values: FeatureValues) -> Signal:
 _DO = "Give CoNLL-U for every text, with `Scenes=1,2` in MISC for a word in two scenes"
 
 
-def without_scenes(where: str) -> SynmtError:
-    """Make the error for given trees without scenes."""
-    return UsageError("a variant reads scenes, and these trees have none", where=where, do=_DO)
-
-
-def no_parser_makes_scenes(where: str = "", do: str = _DO) -> SynmtError:
-    """Make the error for trees that a parser would have to make."""
-    return UsageError("a variant reads scenes, and no parser makes them", where=where, do=do)
+def without_scenes(where: str = "", do: str = _DO) -> SynmtError:
+    """Make the error for trees without scenes; no parser makes them."""
+    what = "a variant reads scenes, which these trees do not have, and no parser makes them"
+    return UsageError(what, where=where, do=do)
 
 
 def scenes_in(misc: str) -> str:
@@ -167,19 +168,13 @@ def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
     A special shares one with itself only. The row of a piece whose word is in no scene is 1
     everywhere.
     """
-    of_words = [
-        value.split(",") if value != "_" else [] for value in parse.features.get(SCENES, ())
-    ]
-    numbers = {
-        name: number for number, name in enumerate(dict.fromkeys(chain.from_iterable(of_words)))
-    }
-    # the last row is for specials, whose index is -1
-    member = np.zeros((len(parse) + 1, len(numbers)), dtype=np.int64)  # (W + 1, scenes)
-    for word, names in enumerate(of_words):
-        member[word, [numbers[name] for name in names]] = 1
-    shared = (member @ member.T > 0) | ~member.any(1, keepdims=True)  # (W + 1, W + 1)
-    shared[-1] = False
-    result = shared.take(word_of, axis=0).take(word_of, axis=1).astype(np.int64)  # (T, T)
+    values = parse.features.get(SCENES) or ["_"] * len(parse)
+    scenes = [set(value.split(",")) - {"_"} for value in values]
+    shared = [[1 if own & other else 0 for other in scenes] for own in scenes]
+    table = np.array(shared, dtype=np.int64).reshape(len(parse), len(parse))  # (W, W)
+    result = over_pieces(table, word_of, 0)  # (T, T)
+    alone = np.array([not own for own in scenes] + [False])  # (W + 1,) the last is for specials
+    result[alone[word_of]] = 1
     np.fill_diagonal(result, 1)
     return result
 

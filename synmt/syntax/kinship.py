@@ -17,7 +17,7 @@ from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import Signal, over_pieces, relation_signal
-from synmt.syntax.trees import ancestors, tree_distances
+from synmt.syntax.trees import ancestors, depths, tree_distances
 
 KINDS = ("none", "self", "parent", "child", "sibling", "ancestor", "descendant")
 """What a word is to another: each pair has one kind, so `ancestor` means one above the parent, and
@@ -29,8 +29,8 @@ NO_STEPS = 1 << 20
 
 def depth(parse: Parse, word_of: IntArray) -> IntArray:
     """Count the steps from each piece's word to the root: (T,); -1 for specials."""
-    steps = ancestors(parse.parents).sum(1) - 1  # (W,)
-    return np.append(steps, -1)[word_of]  # (T,) the last entry is for specials
+    # the last entry is for specials
+    return np.append(depths(parse.parents), -1)[word_of]  # (T,)
 
 
 def kinship(parse: Parse, word_of: IntArray) -> IntArray:
@@ -58,11 +58,11 @@ def signed_steps(parse: Parse, word_of: IntArray) -> IntArray:
     specials.
     """
     above = ancestors(parse.parents)  # (W, W)
-    depths = above.sum(1) - 1  # (W,)
+    steps = depths(parse.parents)  # (W,)
     order = np.sign(np.arange(len(parse))[:, None] - np.arange(len(parse)))  # (W, W)
-    beside = order * (depths[:, None] + depths)  # (W, W)
-    steps = np.where(above | above.T, depths[:, None] - depths, beside)  # (W, W)
-    return over_pieces(steps, word_of, NO_STEPS)  # (T, T)
+    beside = order * (steps[:, None] + steps)  # (W, W)
+    signed = np.where(above | above.T, steps[:, None] - steps, beside)  # (W, W)
+    return over_pieces(signed, word_of, NO_STEPS)  # (T, T)
 
 
 def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | None) -> IntArray:
@@ -121,12 +121,10 @@ SYMBOLS = _SPECIAL + 1
 """How many symbols there are, the zero after a path included."""
 
 _EMPTY, _BYTE = np.uint64(0), np.uint64(8)
-_SHORTEST = np.uint64(256) ** np.arange(
-    LONGEST, dtype=np.uint64
-)  # the number of a path of n symbols is [n - 1] or more
-_WITHOUT_LAST = np.append(
-    _EMPTY, _SHORTEST - np.uint64(1)
-)  # the bytes that a path of n symbols keeps
+# the number of a path of n symbols is [n - 1] or more
+_SHORTEST = np.uint64(256) ** np.arange(LONGEST, dtype=np.uint64)
+# the bytes that a path of n symbols keeps
+_WITHOUT_LAST = np.append(_EMPTY, _SHORTEST - np.uint64(1))
 
 
 def label_paths(parse: Parse, word_of: IntArray, *, longest: int) -> IntArray:
@@ -148,22 +146,19 @@ def path_levels(numbers: IntArray, *, longest: int) -> tuple[IntArray, list[IntA
     """Sort paths by their length, with all that they begin or end with: (N,) -> the row of each,
     (N,), and the levels.
 
+    numbers: of all paths of some trees.
+
     Level n has the paths of n symbols, from none to `longest`: (N_n, 4), the last symbol and the
     first one, the row of the path without its last and without its first symbol. Rows are counted
     through all levels.
     """
-    paths = np.unique(
-        np.append(numbers.view(np.uint64), _EMPTY)
-    )  # (P,) sorted by length, since the last symbol leads
-    while True:
-        lengths = np.searchsorted(_SHORTEST, paths, side="right")  # (P,)
-        shorter = np.stack((paths & _WITHOUT_LAST[lengths], paths >> _BYTE))  # (2, P)
-        rows = np.searchsorted(paths, shorter)  # (2, P)
-        missing = shorter[paths[rows] != shorter]
-        # whole trees have none: what a path begins or ends with is the path between two words on it
-        if not len(missing):
-            break
-        paths = np.union1d(paths, missing)
+    # sorted by length, since the last symbol leads
+    paths = np.unique(np.append(numbers.view(np.uint64), _EMPTY))  # (P,)
+    lengths = np.searchsorted(_SHORTEST, paths, side="right")  # (P,)
+    shorter = np.stack((paths & _WITHOUT_LAST[lengths], paths >> _BYTE))  # (2, P)
+    rows = np.searchsorted(paths, shorter)  # (2, P)
+    # what a path begins or ends with is the path between two words on it, which has a number, too
+    assert (paths[rows] == shorter).all(), "not all paths of a tree"
     symbols = read_paths(paths.view(np.int64))  # (P, 8)
     last = np.take_along_axis(symbols, lengths.clip(1)[:, None] - 1, 1)  # (P, 1)
     table = np.concatenate((last, symbols[:, :1], rows.T), 1)  # (P, 4)
@@ -176,10 +171,9 @@ def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
     words = np.arange(len(parse))
     labels = relation_signal().compute(parse, words)  # (W,)
     lengths = tree_distances(parse.parents)  # (W, W)
-    depths = ancestors(parse.parents).sum(1)  # (W,)
-    rising = (
-        lengths + depths - depths[:, None]
-    ) // 2  # (W, W) arcs from the column to what is above both words
+    steps = depths(parse.parents)  # (W,)
+    # arcs from the column to what is above both words
+    rising = (lengths + steps - steps[:, None]) // 2  # (W, W)
     paths = np.zeros((*lengths.shape, LONGEST), dtype=np.uint8)  # (W, W, 8)
     above = words  # (W,) the ancestor of each word at a number of steps above it
     for step in range(longest):

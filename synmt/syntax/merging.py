@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from synmt.arrays import IntArray
 from synmt.syntax.arcs import move_arcs, with_certain_arcs
@@ -38,8 +36,7 @@ def token_tree(
     """
     leading = [token.start for token in tokens]
     if len(parents) > len(tokens):
-        depth = depths(parents)
-        assert depth is not None, parents
+        depth = depths(parents).tolist()
         leading = [min(token, key=depth.__getitem__) for token in tokens]
     token_of = {word: index for index, token in enumerate(tokens) for word in token}
     names = ["root" if parents[word] == word else relations[word] for word in leading]
@@ -59,98 +56,36 @@ def merge_unowned(parse: Parse, spans: IntArray, owners: IntArray) -> tuple[Pars
     owned = np.bincount(owners[owners >= 0], minlength=len(parse)) > 0  # (W,)
     if owned.all() or not owned.any():
         return parse, owners
-    merging = _Merging(parse)
-    sharing = _sharing(spans, parse.spans, owners)
+    parents, sharing = parse.parents.tolist(), _sharing(spans, parse.spans, owners)
+    # the word that each word is part of now, and the word whose relation and arcs it has
+    places, rows = np.arange(len(parse)), np.arange(len(parse))  # (W,) both
     for word in np.flatnonzero(~owned).tolist():
-        into = sharing[word] if sharing[word] >= 0 else _nearest(merging.parents, word)
-        merging.contract(word, into)
-    return merging.result(owned), _renumbered(owned, owners)
-
-
-class _Merging:
-    """A tree while words are merged.
-
-    row_of: the word whose row of probabilities each word has now.
-    merged_into: the word that each word is part of now.
-    """
-
-    def __init__(self, parse: Parse) -> None:
-        self.parse = parse
-        self.parents = parse.parents.tolist()
-        # a tree with constituents only has no relations
-        self.relations = list(parse.relations) or ["_"] * len(parse)
-        self.row_of = list(range(len(parse)))
-        self.merged_into = list(range(len(parse)))
-
-    def contract(self, word: int, into: int) -> None:
-        """Merge a word into another one."""
-        parents = self.parents
-        above = into
-        while parents[above] not in (above, word):
-            above = parents[above]
-        if parents[above] == word:
-            parents[into] = into if parents[word] == word else parents[word]
-            self.relations[into] = self.relations[word]
-            self.row_of[into] = self.row_of[word]
-        for child, parent in enumerate(parents):
-            if parent == word and child != into:
-                parents[child] = into
-        parents[word] = -1
-        self.merged_into = [into if place == word else place for place in self.merged_into]
-
-    def result(self, owned: npt.NDArray[np.bool_]) -> Parse:
-        """Make the tree of the remaining words."""
-        remaining = np.flatnonzero(owned).tolist()
-        parse, arcs = self.parse, self.parse.arcs
-        return Parse(
-            words=[parse.words[word] for word in remaining],
-            spans=parse.spans[remaining],
-            parents=_renumbered(owned, np.array(self.parents))[remaining],
-            relations=[self.relations[word] for word in remaining] if parse.relations else [],
-            tags=[parse.tags[word] for word in remaining] if parse.tags else [],
-            arcs=None if arcs is None else self._arcs(arcs, owned),
-            constituents=self._constituents(owned),
-            features={
-                name: self._values(name, values, remaining)
-                for name, values in parse.features.items()
-            },
-        )
-
-    def _values(self, feature: str, values: list[str], remaining: list[int]) -> list[str]:
-        if feature != SCENES:
-            return [values[word] for word in remaining]
-        inside = self.merged_into
-        return [
-            join_scenes(value for value, into in zip(values, inside, strict=True) if into == w)
-            for w in remaining
-        ]
-
-    def _constituents(self, owned: npt.NDArray[np.bool_]) -> IntArray | None:
-        spans = self.parse.constituents
-        return None if spans is None else ordered(np.append(0, np.cumsum(owned))[spans].tolist())
-
-    def _arcs(self, arcs: Arcs, owned: npt.NDArray[np.bool_]) -> Arcs:
-        rows = np.array(self.row_of)[owned]  # (remaining,)
-        owner = np.full(len(owned), -1)  # (W,) the remaining word that has each row now
-        owner[rows] = np.arange(len(rows))
-        merged = move_arcs(arcs, owner, _renumbered(owned, np.array(self.merged_into)))
-        mass = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(owned))  # (W,)
-        relations = [self.relations[word] for word in np.flatnonzero(owned).tolist()]
-        parents = _renumbered(owned, np.array(self.parents))[owned]
-        bare = np.flatnonzero(np.bincount(merged.words, minlength=len(parents)) == 0)
-        return _with_mass(with_certain_arcs(merged, bare, parents, relations), mass[rows])
-
-
-def _with_mass(arcs: Arcs, mass: npt.NDArray[Any]) -> Arcs:
-    """Scale the probabilities so that those of each word sum to a mass (W,)."""
-    current = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(mass))  # (W,)
-    scale = np.divide(mass, current, out=np.ones_like(mass), where=current > 0)  # (W,)
-    return replace(arcs, probabilities=(arcs.probabilities * scale[arcs.words]).astype(np.float32))
-
-
-def _renumbered(owned: npt.NDArray[np.bool_], words: IntArray) -> IntArray:
-    """Replace the numbers of words by those among the remaining words; -1 stays."""
-    return np.where(words >= 0, (np.cumsum(owned) - 1)[words], -1)
+        into = sharing[word] if sharing[word] >= 0 else _nearest(parents, word)
+        if _contract(parents, word, into):
+            rows[into] = rows[word]
+        places[places == word] = into
+    numbers = np.where(owned, np.cumsum(owned) - 1, -1)  # (W,) of the remaining words
+    places, rows, parents = numbers[places], rows[owned], numbers[parents][owned]
+    remaining = np.flatnonzero(owned).tolist()
+    # a tree with constituents only has no relations
+    relations = [parse.relations[row] for row in rows.tolist()] if parse.relations else []
+    features = {name: [values[w] for w in remaining] for name, values in parse.features.items()}
+    if SCENES in features:
+        features[SCENES] = _joined_scenes(parse.features[SCENES], places)
+    constituents = parse.constituents
+    if constituents is not None:
+        constituents = ordered(np.append(0, np.cumsum(owned))[constituents].tolist())
+    merged = Parse(
+        words=[parse.words[word] for word in remaining],
+        spans=parse.spans[remaining],
+        parents=parents,
+        relations=relations,
+        tags=[parse.tags[word] for word in remaining] if parse.tags else [],
+        arcs=parse.arcs and _merged_arcs(parse.arcs, rows, places, parents, relations),
+        constituents=constituents,
+        features=features,
+    )
+    return merged, np.where(owners >= 0, numbers[owners], -1)
 
 
 def _sharing(spans: IntArray, words: IntArray, owners: IntArray) -> list[int]:
@@ -166,3 +101,47 @@ def _nearest(parents: list[int], word: int) -> int:
     if parents[word] != word:
         return parents[word]
     return next(child for child, parent in enumerate(parents) if parent == word != child)
+
+
+def _contract(parents: list[int], word: int, into: int) -> bool:
+    """Merge a word of a tree into another one; return whether this one takes its place, since it
+    was below it."""
+    above = into
+    while parents[above] not in (above, word):
+        above = parents[above]
+    below = parents[above] == word
+    if below:
+        parents[into] = into if parents[word] == word else parents[word]
+    for child, parent in enumerate(parents):
+        if parent == word and child != into:
+            parents[child] = into
+    parents[word] = -1
+    return below
+
+
+def _joined_scenes(values: list[str], places: IntArray) -> list[str]:
+    """Join the scenes of the words that have become one."""
+    inside: list[list[str]] = [[] for _ in range(places.max() + 1)]
+    for value, place in zip(values, places.tolist(), strict=True):
+        inside[place].append(value)
+    return list(map(join_scenes, inside))
+
+
+def _merged_arcs(
+    arcs: Arcs, rows: IntArray, places: IntArray, parents: IntArray, relations: list[str]
+) -> Arcs:
+    """Move arcs to the remaining words (N,), which have the rows of some words; the probabilities
+    of a row keep their sum.
+
+    places: (W,) the remaining word that each word is part of.
+    """
+    owner = np.full(len(places), -1)  # (W,) the remaining word that has each row now
+    owner[rows] = np.arange(len(rows))
+    merged = move_arcs(arcs, owner, places)
+    bare = np.flatnonzero(np.bincount(merged.words, minlength=len(rows)) == 0)
+    merged = with_certain_arcs(merged, bare, parents, relations)
+    mass = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(places))[rows]  # (N,)
+    current = np.bincount(merged.words, weights=merged.probabilities, minlength=len(rows))  # (N,)
+    scale = np.divide(mass, current, out=np.ones_like(mass), where=current > 0)  # (N,)
+    probabilities = (merged.probabilities * scale[merged.words]).astype(np.float32)
+    return replace(merged, probabilities=probabilities)

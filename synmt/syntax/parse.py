@@ -18,6 +18,7 @@ from synmt.arrays import BoolArray, FloatArray, IntArray
 
 _CHARACTERS = r"\s\x00-\x1f\x7f-\x9f"
 WHITESPACE = re.compile(f"[{_CHARACTERS}]")
+CHARACTER = re.compile(f"[^{_CHARACTERS}]")
 WORD = re.compile(f"[^{_CHARACTERS}]+")
 # characters that end a line or a column in other tools; U+0020 and U+00A0 do not
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -58,15 +59,11 @@ class Arcs:
         return Arcs(words, parents, relations, self.probabilities[entries], self.names)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Arcs):
-            return NotImplemented
-        return (
-            [self.names[number] for number in self.relations.tolist()]
-            == [other.names[number] for number in other.relations.tolist()]
-            and np.array_equal(self.words, other.words)
-            and np.array_equal(self.parents, other.parents)
-            and np.array_equal(self.probabilities, other.probabilities)
-        )
+        return isinstance(other, Arcs) and self._values() == other._values()
+
+    def _values(self) -> tuple[object, ...]:
+        relations = [self.names[number] for number in self.relations.tolist()]
+        return relations, *map(np.ndarray.tolist, (self.words, self.parents, self.probabilities))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -101,23 +98,15 @@ class Parse:
         return len(self.words)
 
     def __eq__(self, other: object) -> bool:
-        # a dataclass would compare arrays with ==, whose result has no truth value
-        if not isinstance(other, Parse):
-            return NotImplemented
-        return (
-            (self.words, self.relations, self.tags) == (other.words, other.relations, other.tags)
-            and self.features == other.features
-            and np.array_equal(self.spans, other.spans)
-            and np.array_equal(self.parents, other.parents)
-            and self.arcs == other.arcs
-            and _same(self.constituents, other.constituents)
-        )
+        return isinstance(other, Parse) and self._values() == other._values()
+
+    def _values(self) -> tuple[object, ...]:
+        # arrays compared by == have no truth value
+        arrays = (self.spans, self.parents, self.constituents)
+        lists = [None if array is None else array.tolist() for array in arrays]
+        return self.words, self.relations, self.tags, dict(self.features), self.arcs, lists
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _same(one: IntArray | None, other: IntArray | None) -> bool:
-    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def flat_parse(line: str) -> Parse:

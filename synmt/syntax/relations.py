@@ -161,13 +161,9 @@ def unknown_warning(
     unknown = {name: occurrences[name] for name in unknown_relations(occurrences, known)}
     if not unknown:
         return []
-    relations, are = (
-        ("1 relation", "is") if len(unknown) == 1 else (f"{len(unknown)} relations", "are")
-    )
     words = f"{sum(unknown.values()):,} of {sum(occurrences.values()):,} words"
     return [
-        f"{relations} ({words}) {are} unknown to {variant}; these words {fate}: "
-        f"{most_frequent(unknown)}"
+        f"{variant} does not know the relations of {words}, which {fate}: {most_frequent(unknown)}"
     ]
 
 

@@ -69,12 +69,10 @@ class LinearisedTree:
         """Find what pieces of the text cover in the line: (T, 2) -> (T, 2)."""
         if not len(self.spans):
             return pieces
-        first, last = (
-            pieces[:, 0].clip(max=len(self.spans) - 1),
-            (pieces[:, 1] - 1).clip(min=0),
-        )  # (T,) both
-        begins = self.spans[first, 0]  # (T,)
-        ends = np.where(pieces[:, 0] < pieces[:, 1], self.spans[last, 1], begins)  # (T,)
+        last = len(self.spans) - 1
+        begins = self.spans[pieces[:, 0].clip(max=last), 0]  # (T,)
+        ends = self.spans[(pieces[:, 1] - 1).clip(min=0), 1]  # (T,)
+        ends = np.where(pieces[:, 0] < pieces[:, 1], ends, begins)  # (T,)
         return np.stack((begins, ends), 1)
 
 
@@ -87,15 +85,12 @@ def linearise_with_words(parse: Parse) -> LinearisedTree:
     """
     tokens, spans, end = list[str](), list[tuple[int, int]](), 0
     for token, word in _brackets(parse):
-        if word is None:
-            covered = [(end, end)] * (len(token) + 1)
-        else:
-            start, end = parse.spans[word].tolist()
-            covered = [(min(start + at, end), min(start + at + 1, end)) for at in range(len(token))]
-            covered.insert(0, (start, start))
-        tokens.append(token)
+        # a bracket covers nothing after the word before it
+        start, end = (end, end) if word is None else parse.spans[word].tolist()
         # the first token has no space before it
-        spans += covered if len(tokens) > 1 else covered[1:]
+        spans += [(start, start)] if tokens else []
+        spans += [(min(start + at, end), min(start + at + 1, end)) for at in range(len(token))]
+        tokens.append(token)
     return LinearisedTree(" ".join(tokens), np.array(spans, dtype=np.int64).reshape(-1, 2))
 
 
@@ -149,17 +144,20 @@ def _doublings(words: int) -> int:
     return max(words - 1, 0).bit_length()
 
 
-def depths(parents: Sequence[int]) -> list[int] | None:
-    """Count each word's steps to its root, which is its own parent; None if there is a cycle."""
-    found: list[int] = []
-    for word in range(len(parents)):
-        steps = 0
-        while parents[word] != word:
-            word, steps = parents[word], steps + 1
-            if steps > len(parents):
-                return None
-        found.append(steps)
-    return found
+def depths(parents: Sequence[int] | IntArray) -> IntArray:
+    """Count each word's steps to its root: (W,) -> (W,)."""
+    jump = np.asarray(parents, dtype=np.int64)
+    steps = (jump != np.arange(len(jump))).astype(np.int64)  # (W,)
+    for _ in range(_doublings(len(jump))):
+        steps += steps[jump]
+        jump = jump[jump]
+    return steps
+
+
+def is_tree(parents: IntArray) -> bool:
+    """Check whether all words lead to one root; words in a circle lead to different ones."""
+    ends = _repeat(parents)
+    return bool((ends == ends[:1]).all())
 
 
 # the best tree with one root (Chu & Liu, 1965; Edmonds, 1967)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from synmt.arrays import SIDES, Side
-from synmt.data.tasks import task_tags
+from synmt.data.task_corpus import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.checksums import verify, verify_file

@@ -17,13 +17,7 @@ from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
-from synmt.data.task_corpus import (
-    describe_dropped,
-    task_corpus,
-    with_bracketings,
-    with_trees,
-    without_filters,
-)
+from synmt.data.task_corpus import task_corpus, with_bracketings, with_trees, without_filters
 from synmt.errors import UsageError
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
@@ -123,10 +117,7 @@ class Preparation:
         new, sources = run_stages(self.stages), self.parsers.result
         folder, annotations = self.pieces.result, self._annotations()
         prepared = PreparedCorpus.open(folder)
-        for text in (
-            *relation_warnings(self.requirements, prepared, annotations),
-            *describe_dropped(self.recipe, self.task.result, folder),
-        ):
+        for text in relation_warnings(self.requirements, prepared, annotations):
             _logger.warning("%s", text)
         costs: dict[Side, Mapping[str, Any] | None] = {
             side: stage.cost() for side, stage in self.trees.items()

@@ -148,7 +148,7 @@ lisa => --gold none.conllu => 1 => none.conllu: cannot read the file
 lisa => --gold empty.conllu => 1 => empty.conllu: no sentence has words
 lisa => --gold dots.conllu => 1 => gold, dots.conllu: there are no words to compare
 plain => --gold long.conllu --head 1.1 => 1 => there are no words to compare: all
-dbsa => --side target --gold en.conllu => 1 => does not match line 1 of the text at
+dbsa => --side target --gold en.conllu => 1 => tree does not match the text: word
 dbsa => --side target => 1 => no Stanza model for 'de' to parse the target (
 lisa => --parser none => 1 => no Stanza model for 'en' to parse the source (none:
 pascal => --head 1.1 => 2 => parser, or give the trees of the text with `--gold FILE

@@ -52,7 +52,7 @@ def test_the_folder_is_data_and_the_table_is_for_people(recipe):
 def test_trees_that_lie_beside_the_text_are_added(place):
     write_recipe(place / "gold.yaml", place / "corpus")
     done = succeed("prepare", "gold.yaml", "--trees", cwd=place)
-    assert b"source trees: pieces that span two words" in done.stderr
+    assert b"source trees: words without a separate piece" in done.stderr
     [folder] = lines_of(done)
     [facts] = PreparedCorpus.open(place / folder).annotations().values()
     assert facts["parser"]["parser"] == "conllu"
@@ -61,8 +61,8 @@ def test_trees_that_lie_beside_the_text_are_added(place):
 MISTAKES = """
 2 | vocabulary.kind=words | vocabulary.kind
 2 | corpus.folder=nowhere | nowhere: corpus.folder: there is no such folder.
-1 | filters.max_words=1 | remove the whole training text (too long (words): 2, empty: 1)
-1 | vocabulary.kind=bpe vocabulary.size=8000 | vocabulary.size is 8000, but the text supports at
+1 | filters.max_words=1 | no pair of the training text is kept (empty: 1, too long (words): 2)
+1 | vocabulary.kind=bpe vocabulary.size=8000 | cannot learn 8000 pieces from this text
 1 | --data file | cannot write
 """
 
@@ -75,7 +75,7 @@ def test_a_mistake_is_one_line_and_an_exit_code(recipe, case):
 
 
 def test_an_interruption_leaves_by_130_and_can_be_gone_on_with(recipe):
-    with patch("synmt.data.prepare.train_on_counts", side_effect=KeyboardInterrupt):
+    with patch("synmt.data.prepare.train_vocabulary", side_effect=KeyboardInterrupt):
         fail(130, "prepare", recipe)
     succeed("prepare", recipe)
 

@@ -194,7 +194,7 @@ WRONG = f"""
 2 | training.max_step=100 | Did you mean 'training.max_steps'?
 2 | syntax.variants.0.varience=2 | tiny.yaml: syntax.variants
 2 | corpus.folder=nowhere | nowhere: corpus.folder: there is no such folder.
-1 | filters.max_words=1 | the filters remove the whole training text
+1 | filters.max_words=1 | no pair of the training text is kept
 1 | parser.control=none  parser.model=nowhere | nowhere
 2 | parser.control=none  parser.model=compact  source=de  target=en | no compact model for the lan
 2 | training.device=toaster | there is no device 'toaster'

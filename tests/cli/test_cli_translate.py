@@ -180,7 +180,7 @@ MISTAKES = """
 2 | --prefixes - | INPUT and --prefixes: standard input can be read only once
 2 | --parse-override - | INPUT and --parse-override: standard input can be read only once
 1 | --parses gone.conllu --run runs/pascal | gone.conllu: cannot read
-1 | --parses flat --run runs/pascal | flat, sentence 1, line 1: the sentence does not match
+1 | --parses flat --run runs/pascal | flat, sentence 1 (line 1): the tree does not match
 2 | --parse-override flat --scores | Add --jsonl
 2 | --parse-override flat --run runs/plain | the model reads no trees
 1 | --prefixes /dev/null | there are 0 prefixes
@@ -303,9 +303,9 @@ INVALID = r"""
 {"source": "x", "prefix": ["a"]} | `prefix` is not a string
 {"source": "\ud800"} | `source` has a lone surrogate
 {"source": "x", "parse": 3} | `parse` is not a string. Allowed: a string or null.
-{"source": "x", "parse": ""} | `parse`: has 0 sentences in CoNLL-U. There must be one tree
-{"source": "x", "parse": "1\tA"} | `parse`, sentence 1, line 1: columns: 2
-{"source": "x y", "parse": "1\tx\t_\t_\t_\t_\t0\troot\t_\t_"} | does not match the text of the line
+{"source": "x", "parse": ""} | `parse`: ends before line 1 of the text. There must be one tree
+{"source": "x", "parse": "1\tA"} | `parse`, sentence 1 (line 1): '1\tA' does not have ten
+{"source": "x y", "parse": "1\tx\t_\t_\t_\t_\t0\troot\t_\t_"} | does not match the text: word 2
 """
 
 

@@ -186,5 +186,5 @@ def test_translation_builds_no_corpus():
         if name not in modules and name in MODULES:
             modules.add(name)
             waiting += imports_of(MODULES[name])
-    assert "synmt.data.tasks" in modules
+    assert "synmt.data.task_corpus" in modules
     assert not modules & {"synmt.corpora.resolve", "synmt.data.encoding"}

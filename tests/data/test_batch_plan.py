@@ -40,5 +40,5 @@ def test_a_seed_shuffles_and_very_long_sentences_come_first():
     sizes = np.array([[3, 3], [2, 2**16 - 1], [2**16 - 1, 2], [3, 3], [50, 2]])
     plan = plan_batches(sizes, batch_tokens=10)
     assert [batch.tolist() for batch in plan] == [[1], [3, 0], [2], [4]]
-    orders = [plan_batches(sizes, batch_tokens=10, seed=(seed, 0)).order for seed in range(9)]
-    assert len({tuple(order.tolist()) for order in orders}) > 1
+    plans = [plan_batches(sizes, batch_tokens=10, seed=(seed, 0)) for seed in range(9)]
+    assert len({len(plan[0]) for plan in plans}) > 1

@@ -17,7 +17,6 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.task_corpus import (
     bracket_units,
-    describe_dropped,
     with_bracketings,
     with_trees,
     without_filters,
@@ -165,8 +164,7 @@ def test_a_linearised_source_that_is_too_long_is_left_out_alone_and_counted(made
     rows = data.split("train").rows(range(5))
     decode = data.vocabularies[0].decode
     assert [decode(row.source.tolist()) for row in rows] == PLAIN + TWINS[:2]
-    [said] = describe_dropped(recipe, corpus, tmp_path / "prepared")
-    assert said.startswith("1 of 3 linearised sources have more pieces than filters.max_pieces")
+    assert data.facts["splits"]["train"]["reasons"]["too long (pieces)"] == 1
 
 
 @pytest.mark.parametrize("joint", [True, False])

@@ -6,7 +6,6 @@ import re
 import sys
 from itertools import accumulate, pairwise
 from operator import methodcaller
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -23,15 +22,9 @@ from synmt.data.vocabulary import (
     Vocabulary,
     Words,
     punctuation_pieces,
-    straddles,
     word_of,
 )
-from synmt.data.vocabulary_training import (
-    add_counts,
-    count_words,
-    train_on_counts,
-    train_vocabulary,
-)
+from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 
@@ -120,22 +113,20 @@ def spans_of(text, *, blanks=True):
 
 
 PLACES = """
-The| mon|key| eats / The| |monkey| |eats / 0 1 1 2 / 0 0 0 0
-a| |b / a| |b / 0 1 1 / 0 0 0 / a lone blank belongs to the word that follows
-a| ||||ß| d / a| |ß| |d / 0 1 1 1 1 1 2 / 0 0 0 0 0 0 0 / the last of four bytes has the character
-don|'|t / do|n't / 0 1 1 / 1 0 0 / the first word of a piece has it
-ab|cd / ab|   / 0 0 / 0 0 / text after the last word
-ab /    / -1 / 0 / no word
+The| mon|key| eats / The| |monkey| |eats / 0 1 1 2
+a| |b / a| |b / 0 1 1 / a lone blank belongs to the word that follows
+a| ||||ß| d / a| |ß| |d / 0 1 1 1 1 1 2 / the last of four bytes has the character
+don|'|t / do|n't / 0 1 1 / the first word of a piece has it
+ab|cd / ab|   / 0 0 / text after the last word
+ab /    / -1 / no word
 """
 
 
 @pytest.mark.parametrize("place", PLACES.strip().splitlines())
 def test_a_piece_belongs_to_the_word_of_its_first_character(place):
-    pieces, words, owners, straddling, *_ = place.split(" / ")
+    pieces, words, owners, *_ = place.split(" / ")
     spans, of_words = spans_of(pieces), spans_of(words, blanks=False)
     assert " ".join(map(str, word_of(spans, of_words))) == owners
-    if len(of_words):
-        assert " ".join(map(str, straddles(spans, of_words).astype(int))) == straddling
 
 
 def test_every_piece_is_owned_by_the_first_word_in_it_and_owners_never_go_back(any_vocabulary):
@@ -207,18 +198,17 @@ TWIN = """
 
 
 @pytest.mark.parametrize("kind", ["bpe", "word"])
-def test_counts_of_parts_of_a_text_can_be_added(kind):
+def test_the_parts_of_a_text_may_have_several_lines(kind):
     settings = VocabularyRecipe(size=400, kind=kind)
-    blocks = ("\n".join(LINES[first : first + 7]).encode() for first in range(0, len(LINES), 7))
-    counts = add_counts(count_words(block, settings) for block in blocks)
-    learned = train_on_counts(counts, settings)
+    blocks = ("\n".join(LINES[first : first + 7]) for first in range(0, len(LINES), 7))
+    learned = train_vocabulary(blocks, settings)
     assert learned.to_bytes() == vocabulary(kind=kind).to_bytes()
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_an_empty_text_has_no_vocabulary(kind):
-    with pytest.raises(SynmtError, match="empty text"):
-        train_vocabulary(["", "  "], VocabularyRecipe(kind=kind))
+    with pytest.raises(SynmtError, match="cannot learn 8000 pieces from this text"):
+        train_vocabulary(["", "  "], VocabularyRecipe(kind=kind, size=8000))
 
 
 @pytest.mark.parametrize("name", ["shared.model", "shared.words", "nothing"])
@@ -230,12 +220,11 @@ def test_a_broken_or_missing_vocabulary_is_named(tmp_path, name):
 
 
 def test_bpe_that_asks_for_too_few_or_too_many_pieces_is_told_how_many_work():
-    with pytest.raises(SynmtError, match=r"is 100, but characters and bytes alone need \d+\. Set"):
+    with pytest.raises(SynmtError, match=r"vocabulary\.size: .* learn 100 pieces .*smaller than"):
         vocabulary(size=100)
-    message = r"vocabulary\.size is 8000, but the text supports at most \d+ pieces"
-    with pytest.raises(SynmtError, match=message) as caught:
+    with pytest.raises(SynmtError, match=r"cannot learn 8000 pieces .* <= \d+") as caught:
         vocabulary(size=8000)
-    most = int(caught.value.do.split("vocabulary.size=")[1].split()[0])
+    most = int(caught.value.what.split("<= ")[1].split(".")[0])
     assert len(vocabulary(size=most)) == most
 
 
@@ -253,11 +242,3 @@ def test_rare_words_are_unknown():
 def test_the_pieces_of_punctuation_are_found(pieces, expected):
     words = Words(pieces.split())
     assert words.pieces(punctuation_pieces(words)) == expected.split()
-
-
-def test_pieces_are_not_learned_if_threads_cannot_start(monkeypatch):
-    monkeypatch.setattr(
-        "threading.Thread.start", Mock(side_effect=RuntimeError("can't start new thread"))
-    )
-    with pytest.raises(RuntimeError, match="can't start new thread"):
-        train_vocabulary(LINES, VocabularyRecipe(size=400))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from synmt.data.annotate import COUNTS
-from synmt.data.arrow import lists, write_table
+from synmt.data.arrow import lists, table_bytes
 from synmt.data.stored_trees import StoredTrees, TreeColumns, shares
 from synmt.syntax.parse import Arcs, flat_parse
 
@@ -46,7 +46,7 @@ def stored_chains(path, rows, arcs):
     columns = {name: lists(words, np.int16) for name in ("parents", "relations", "tags", "word_of")}
     facts = {"relations": ["_"] * 9, "tags": ["_"] * 9, "relation_counts": []}
     facts |= {"arcs": rows[0].names if arcs else None, "counts": dict.fromkeys(COUNTS, 0)}
-    write_table(path, columns | arcs, facts)
+    path.write_bytes(table_bytes(columns | arcs, facts))
     return StoredTrees(path, len(rows))
 
 

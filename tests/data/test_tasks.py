@@ -11,8 +11,13 @@ from tiny import fail, succeed, write_corpus, write_lines
 from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
-from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
-from synmt.data.tasks import TRANSLATION, tagged
+from synmt.data.task_corpus import (
+    TRANSLATION,
+    tagged,
+    with_bracketings,
+    with_trees,
+    without_filters,
+)
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import segment
 from synmt.errors import SynmtError, UsageError

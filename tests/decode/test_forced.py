@@ -11,7 +11,7 @@ from small_run import LSTM, TEXT, make_run
 
 from synmt.data.batch import collate
 from synmt.data.corpus import Example
-from synmt.data.tasks import tagged
+from synmt.data.task_corpus import tagged
 from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.forced import force
 from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs

@@ -10,7 +10,7 @@ import torch
 from places import ROOT
 from small import MONKEY, MONKEY_WORD_OF
 
-from synmt.data.tasks import PARSING, tagged
+from synmt.data.task_corpus import PARSING, tagged
 from synmt.model.blocks.matrix_tree import tree_marginals
 from synmt.model.variants.distance_transformer import log_locality
 from synmt.model.variants.gcn import graph

@@ -25,7 +25,7 @@ from synmt.analysis.words.grouping import prepared_text
 from synmt.corpora import download
 from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.encoding import ShardFiles, summarize
+from synmt.data.encoding import summarize
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
@@ -248,7 +248,7 @@ def test_the_facts_of_columns(prepared, name):
     readers = {
         "rows": lambda: corpus.split("train", {"source": annotation.name}).rows([0, 1]),
         "features": lambda: learn_features(corpus, annotation.name),
-        "summary": lambda: summarize(ShardFiles(folder, "train", 32)),
+        "summary": lambda: summarize(folder, "train", 32),
     }
     check(path, readers, with_facts)
 

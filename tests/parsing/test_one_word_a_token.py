@@ -8,7 +8,7 @@ import pytest
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import ParserRecipe, TextRecipe
-from synmt.syntax.trees import depths
+from synmt.syntax.trees import is_tree
 from synmt.tokenization.word_tokenizer import WordTokenizer
 
 pytestmark = pytest.mark.journey
@@ -39,7 +39,7 @@ def test_every_word_between_spaces_is_one_word_of_the_tree(parses):
     for line, parse in zip(LINES, parses, strict=True):
         words = [line[start:end] for start, end in parse.spans.tolist()]
         assert parse.words == words == line.split()
-        assert not line or depths(parse.parents.tolist()) is not None
+        assert is_tree(parse.parents)
         # the parser sees the characters that the tokenizer has escaped
         marks = [
             tag for word, tag in zip(words, parse.tags, strict=True) if word in ("&quot;", "@-@")

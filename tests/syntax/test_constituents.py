@@ -127,9 +127,9 @@ def test_a_file_of_brackets_is_read_only_where_no_dependencies_are_needed(tmp_pa
     assert len(empty) == 0
     with pytest.raises(SynmtError, match="comes as brackets, and the model reads dependencies"):
         list(read_parses(path, [SENTENCE, ""]))
-    with pytest.raises(SynmtError, match="has 2 lines, but the text has more"):
-        list(read_parses(path, [SENTENCE, "", ""], brackets=True))
-    with pytest.raises(SynmtError, match="has more lines than the text, which has 1"):
+    with pytest.raises(SynmtError, match="ends before line 3 of the text"):
+        list(read_parses(path, [SENTENCE, "", SENTENCE], brackets=True))
+    with pytest.raises(SynmtError, match="has more trees than the text, which has 1 lines"):
         list(read_parses(path, [SENTENCE], brackets=True))
 
 

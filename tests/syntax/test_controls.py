@@ -10,7 +10,6 @@ import pytest
 from notation import arcs_in
 from small import MONKEY, is_tree
 
-from synmt.errors import UsageError
 from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
@@ -203,13 +202,3 @@ def test_only_rewired_words_are_certain_of_their_arcs():
             some[word, moved] += 1
     # all have been seen both ways but eats, which is the root
     assert set(some) == {*product(range(5), (False, True))} - {(2, True)}
-
-
-def test_wrong_kinds_and_shares_are_refused():
-    with pytest.raises(
-        UsageError, match=r"no control 'randon'.*none, random, left, right, shuffled"
-    ):
-        Control("randon")  # pyright: ignore[reportArgumentType]
-    for share in (-0.1, 1.5, float("nan")):
-        with pytest.raises(UsageError, match="a probability from 0 to 1"):
-            Control(rewire=share)

@@ -9,7 +9,15 @@ import pytest
 from small import MONKEY, all_trees, slow_distances
 
 from synmt.syntax.parse import Parse
-from synmt.syntax.trees import ancestors, linearise, random_tree, tree_distances, tree_of_map
+from synmt.syntax.trees import (
+    ancestors,
+    depths,
+    is_tree,
+    linearise,
+    random_tree,
+    tree_distances,
+    tree_of_map,
+)
 
 CHAINS_AND_STARS = {
     "right": np.maximum(np.arange(60) - 1, 0),
@@ -56,6 +64,9 @@ def recursive_brackets(parse, word):
 
 
 def check(parents):
+    assert is_tree(parents)
+    paths = [path_to_root(parents, word) for word in range(len(parents))]
+    assert depths(parents).tolist() == [len(path) - 1 for path in paths]
     assert ancestors(parents).tolist() == slow_ancestors(parents)
     assert tree_distances(parents).tolist() == slow_distances(parents)
 
@@ -63,7 +74,7 @@ def check(parents):
 @pytest.mark.parametrize("words", range(1, 6))
 def test_every_tree_of_few_words_has_the_ancestors_and_distances_of_the_loops(words):
     trees = all_trees(words)
-    assert len(trees) == words ** (words - 1)
+    assert len(trees) == words ** (words - 1) == sum(map(is_tree, all_maps(words)))
     for parents in trees:
         check(parents)
 

@@ -104,7 +104,7 @@ def test_the_plan_of_an_epoch_is_gone_before_the_next_one_is_made(monkeypatch):
         # two plans of 100 million pairs would not fit into 1.5 GB
         assert not any(plan() for plan in plans)
         plan = plan_batches(*arguments, **options)
-        plans.append(weakref.ref(plan))
+        plans.append(weakref.ref(plan[0].base))
         return plan
 
     monkeypatch.setattr(stream, "plan_batches", recorded)

@@ -17,7 +17,7 @@ from torch import Tensor
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, run_forward
 from synmt.analysis.heads import Head, annotation_heads, choose_heads, head_weights
 from synmt.arrays import DoubleArray, Side
-from synmt.data.tasks import tagged
+from synmt.data.task_corpus import tagged
 from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError

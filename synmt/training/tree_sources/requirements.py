@@ -21,7 +21,7 @@ from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import is_brackets, read_conllu
 from synmt.syntax.constituents import without_dependencies
-from synmt.syntax.feature_signals import no_parser_makes_scenes, without_scenes
+from synmt.syntax.feature_signals import without_scenes
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.reading import needed_features
 from synmt.syntax.signals import Signal, needs_dependencies, needs_parents
@@ -221,7 +221,7 @@ def all_given_trees(
             )
         _check_given(path, arcs=requirements.arcs, features=requirements.features)
     if SCENES in requirements.features and not found:
-        raise no_parser_makes_scenes(f"{side}_parses")
+        raise without_scenes(f"{side}_parses")
     return found
 
 

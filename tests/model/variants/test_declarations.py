@@ -89,7 +89,7 @@ OTHER_WARNINGS = [
     (
         "tag_embedding",
         {"relations": ("obl",)},
-        "6 relations (1,800 of 1,800 words) are unknown to tag_embedding; these words share one "
+        "tag_embedding does not know the relations of 1,800 of 1,800 words, which share one "
         "embedding: SUBJ (1,200), nsubj (500), OBJ (60), nsubj:pass (30), prep (7), …",
     ),
     (
@@ -153,7 +153,7 @@ def test_it_warns_of_relations_that_it_does_not_know(line):
     name, shared = line.split(maxsplit=1)
     options = {"supervised": True} if name == "latent_graph" else {}
     assert relation_warnings(variant_class(name), RELATIONS, **options) == [
-        f"2 relations (1,260 of 1,800 words) are unknown to {name}; these words {shared}: "
+        f"{name} does not know the relations of 1,260 of 1,800 words, which {shared}: "
         "SUBJ (1,200), OBJ (60)"
     ]
 

@@ -21,11 +21,16 @@ from synmt.syntax.reading import Reading
 
 
 def levels_of(paths, longest=8):
-    """Sort paths, lists of symbols: the row of each, and the levels."""
-    rows, levels = path_levels(
-        np.array([number_of_path(symbols) for symbols in paths]), longest=longest
-    )
-    return rows, [torch.from_numpy(level) for level in levels]
+    """Sort paths, lists of symbols, with their parts: the row of each, and the levels."""
+    parts = [
+        symbols[start:end]
+        for symbols in paths
+        for start in range(len(symbols))
+        for end in range(start + 1, len(symbols) + 1)
+    ]
+    numbers = np.array([number_of_path(symbols) for symbols in (*paths, *parts)])
+    rows, levels = path_levels(numbers, longest=longest)
+    return rows[: len(paths)], [torch.from_numpy(level) for level in levels]
 
 
 def encoded(encoder, paths):

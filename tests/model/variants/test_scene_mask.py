@@ -116,8 +116,8 @@ def test_a_run_reads_scenes_in_training_and_in_translation(place):
     for options in ((), ("--parser", "compact")):
         message = synmt("translate", *options, text=text.read_bytes(), cwd=place).stderr.decode()
         assert (
-            "a variant reads scenes, and no parser makes them. Provide a tree with scenes for "
-            "each line" in " ".join(message.split())
+            "a variant reads scenes, which these trees do not have, and no parser makes them. "
+            "Provide a tree with scenes for each line" in " ".join(message.split())
         )
     bare = scened.read_text(encoding="utf-8").replace("Scenes", "Others")
     (place / "bare.conllu").write_text(bare, encoding="utf-8")
@@ -135,15 +135,15 @@ BRACKETS = {"name": "distance_transformer", "layers": [1], "heads": 1}
         (
             {"control": "gold"},
             [],
-            "train.en.conllu: a variant reads scenes, and these trees have none. Give CoNLL-U for "
-            "every text, with `Scenes=1,2` in MISC",
+            "train.en.conllu: a variant reads scenes, which these trees do not have, and no "
+            "parser makes them. Give CoNLL-U for every text, with `Scenes=1,2` in MISC",
         ),
-        ({}, [], "a variant reads scenes, and no parser makes them"),
+        ({}, [], "a variant reads scenes, which these trees do not have"),
         ({"control": "random"}, [], "change trees of the source, but nothing in this recipe reads"),
         (
             {"constituents": "given"},
             [BRACKETS],
-            "train.en.brackets: a variant reads scenes, and these trees have none",
+            "train.en.brackets: a variant reads scenes, which these trees do not have",
         ),
     ],
     ids=str,
