@@ -224,7 +224,7 @@ def scoring_options(
 ) -> MetricOptions:
     """Choose how to score: as the user says, else as the run's recipe does; warns if the metric
     finds no words."""
-    from synmt.evaluation.spaces import warn_of_unspaced
+    from synmt.evaluation.metrics import warn_of_unspaced
 
     options = outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
     warn_of_unspaced(outputs.system, outputs.reference, [metric], options.tokenize)

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
+import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -32,10 +34,12 @@ from typing import Any
 import numpy as np
 
 from synmt.arrays import DoubleArray
-from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean
+from synmt.errors import SynmtError, UsageError, counted, unknown_name
 from synmt.files.reading import cache_folder, fingerprint, read_lines
 from synmt.files.writing import write_atomically
 from synmt.recipe.schema import EvaluationRecipe
+
+_logger = logging.getLogger(__name__)
 
 Aggregate = Callable[[DoubleArray], float]
 Lines = Sequence[str]
@@ -63,8 +67,9 @@ ignored."""
 _STORED = "<f8"
 """Doubles in the same byte order on every machine."""
 
-_WORTH_CACHING = 50
-"""Smaller texts are not cached, except in run folders: the cache would fill with small files."""
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{8,}")
+"""A phrase in a script without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese,
+Chinese."""
 
 
 class Metric(ABC):
@@ -178,19 +183,13 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
     """Make a metric by its name in METRICS, in upper or lower case."""
     known = name.strip().lower()
     if known not in METRICS:
-        raise UsageError(
-            f"there is no metric '{name}'",
-            allowed=f"Metrics: {', '.join(METRICS)}",
-            do=did_you_mean(known, METRICS),
-        )
+        raise unknown_name("metric", known, METRICS)
     options = options or MetricOptions()
     metric: Metric = resolve_name(METRICS[known])(options)
     if options.on_tokens:
         metric.on_tokens = True
-        metric.title, metric.signature = (
-            f"{metric.title} on tokens",
-            f"{metric.signature}|on:tokens",
-        )
+        metric.title += " on tokens"
+        metric.signature += "|on:tokens"
     return metric
 
 
@@ -233,27 +232,22 @@ def cached_score(
 ) -> Score:
     """Score translations as `metrics.score` does, with statistics from the cache where possible.
 
-    folder: where a run stores its statistics; without a folder, or if it is read-only, they go into
-        the cache.
+    folder: where a run stores its statistics; without it, or if it is read-only, they go into the
+        cache.
     """
     check_texts(metric, hypotheses, references, sources)
     sources = sources if metric.reads_source else None
     # all that the statistics depend on
     texts = [_hash(lines) for lines in (hypotheses, references, sources) if lines is not None]
     identity = json.dumps([_FORMAT, metric.title, metric.signature, len(references), *texts])
-    name = f"{fingerprint(identity)}.segments"
-    shared = cache_folder() / "segments" / name
-    own = shared if folder is None else folder / name
-    statistics = _read(own, identity, len(references))
+    folders = [one for one in (folder, cache_folder() / "segments") if one]
+    files = [one / f"{fingerprint(identity)}.segments" for one in folders]
+    stored = (_read(file, identity, len(references)) for file in files)
+    statistics = next((one for one in stored if one is not None), None)
     if statistics is None:
-        # cached statistics are copied into the run's folder, so that a copied run is complete
-        cached = _read(shared, identity, len(references)) if folder else None
-        statistics = (
-            metric.statistics(hypotheses, references, sources) if cached is None else cached
-        )
-        written = folder is not None and _write(own, identity, statistics)
-        if not written and cached is None and len(references) >= _WORTH_CACHING:
-            _write(shared, identity, statistics)
+        statistics = metric.statistics(hypotheses, references, sources)
+        # the first folder that can be written to
+        any(_write(file, identity, statistics) for file in files)
     return score_counted(metric, statistics)
 
 
@@ -275,7 +269,7 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
 
 
 def _write(path: Path, identity: str, statistics: DoubleArray) -> bool:
-    """Write statistics; tell whether that was possible."""
+    """Write statistics; returns whether that was possible."""
     body = zlib.compress(statistics.astype(_STORED).tobytes())
     with suppress(SynmtError, OSError), write_atomically(path, binary=True) as stream:
         stream.write(_head(identity, body) + b"\n" + body)
@@ -293,19 +287,35 @@ def check_texts(
 ) -> None:
     """Raise an error for texts that a metric cannot score: different lengths, no lines, or a
     missing source."""
-    if len(hypotheses) != len(references):
-        what = (
-            f"{len(hypotheses):,} translations cannot be scored against "
-            f"{counted(len(references), 'reference')}"
-        )
-        raise SynmtError(what)
     if not references:
         raise SynmtError("there are no translations to score")
     if metric.reads_source and sources is None:
         raise UsageError(f"{metric.title} needs the source", do="Give it with `--source`")
-    if metric.reads_source and len(sources or ()) != len(references):
-        raise SynmtError(
-            f"{len(sources or ()):,} source sentences do not match {len(references):,} references"
+    sources = sources if metric.reads_source else None
+    for name, lines in (("translations", hypotheses), ("source sentences", sources)):
+        if lines is not None and len(lines) != len(references):
+            raise SynmtError(f"{len(lines):,} {name}, but {len(references):,} references")
+
+
+def warn_of_unspaced(
+    name: str, lines: Lines, metrics: Lines, tokenize: str, *, option: str = "`--tokenize`"
+) -> None:
+    """Warn of a text without spaces between words, in which metrics find no words.
+
+    name: the text's.
+    metrics: names in `metrics.METRICS`.
+    tokenize: the tokenization of BLEU.
+    option: where the user sets it.
+    """
+    if sum(bool(_UNSPACED.search(line)) for line in lines) * 2 <= len(lines):
+        return
+    blind = [metric for metric in metrics if metric in ("chrf++", "ter", "ribes")]
+    if tokenize in ("13a", "intl", "none"):
+        blind += [metric for metric in metrics if metric.startswith("bleu")]
+    if blind:
+        _logger.warning(
+            f"{name} has no spaces between words, which {', '.join(blind)} would need; for BLEU, "
+            f"{option} may be zh, ja-mecab or char"
         )
 
 
@@ -317,33 +327,22 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     first, *others = texts = [list(read_lines(path)) for path in paths]
     if not first:
         raise SynmtError("the file is empty", where=names[0])
-    wrong, do = [], "Line n of both must belong together"
     for name, text in zip(names[1:], others, strict=True):
         if len(text) != len(first):
             what = f"{counted(len(text), 'line')}, but {names[0]} has {len(first):,}"
-            wrong.append(SynmtError(what, where=name, do=do))
-    if wrong:
-        raise all_in_one(wrong)
+            raise SynmtError(what, where=name, do="Line n of both must belong together")
     return texts
 
 
 def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
     """Read the names of tab-separated columns, and the rows below, which have as many cells."""
     names, *rows = [line.split("\t") for line in read_lines(path)] or [[]]
-    for name in names:
-        if names.count(name) > 1:
-            what = f"two columns are named '{name}'"
-            raise SynmtError(what, where=f"{path}: line 1", do="Rename one")
-    uneven = [
-        SynmtError(
-            f"{counted(len(row), 'cell')}, but the first row names {len(names)} columns",
-            where=f"{path}: line {number}",
-        )
-        for number, row in enumerate(rows, start=2)
-        if len(row) != len(names)
-    ]
-    if uneven:
-        raise all_in_one(uneven[:3])
+    if len(set(names)) < len(names):
+        raise SynmtError("two columns have the same name", where=f"{path}: line 1", do="Rename one")
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(names):
+            what = f"{counted(len(row), 'cell')}, but the first row names {len(names)} columns"
+            raise SynmtError(what, where=f"{path}: line {number}")
     return names, rows
 
 

@@ -131,33 +131,22 @@ def tokenize_words(lines: Lines, tokenize: str) -> list[list[str]]:
 
 
 @contextmanager
-def _checked(tokenize: str) -> Iterator[None]:
+def _checked(name: str) -> Iterator[None]:
     """Raise errors that say what to do for a tokenization that does not exist, or that cannot be
     used here."""
-    _check_tokenization(tokenize)
-    try:
-        yield
-    except (RuntimeError, ImportError):
-        raise SynmtError(
-            f"the tokenization '{tokenize}' needs packages that are not installed",
-            do=f"Install them with `pip install 'sacrebleu[{tokenize[:2]}]'`",
-        ) from None
-    except OSError as error:
-        raise SynmtError(
-            f"cannot get the model of the tokenization '{tokenize}' ({error})",
-            do="Try again with a network connection, or use another tokenization, such as "
-            "`--tokenize 13a`",
-        ) from None
-
-
-def _check_tokenization(name: str) -> None:
     if name not in BLEU.TOKENIZERS:
         raise unknown_name("tokenization", name, BLEU.TOKENIZERS)
     if name in SPM_MODELS and offline():
         address = SPM_MODELS[name]["url"]
         place = Path(SACREBLEU_DIR) / "models" / Path(address).name
         if not place.exists():
-            raise SynmtError(
-                f"the tokenization '{name}' needs a model, and SYNMT_OFFLINE forbids the network",
-                do=f"Put {address} at {place}",
-            )
+            what = f"the tokenization '{name}' needs a model, and SYNMT_OFFLINE forbids the network"
+            raise SynmtError(what, do=f"Put {address} at {place}")
+    try:
+        yield
+    except (RuntimeError, ImportError, OSError) as error:
+        raise SynmtError(
+            f"the tokenization '{name}' needs packages or a model that are not here ({error})",
+            do=f"Install packages with `pip install 'sacrebleu[{name[:2]}]'`; a model needs a "
+            "network connection",
+        ) from None

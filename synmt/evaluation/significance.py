@@ -66,14 +66,12 @@ class Spread:
 
     mean: float
     deviation: float
-    lowest: float
-    highest: float
 
 
 def spread(scores: Sequence[float]) -> Spread:
     """Describe the scores of a system's seeds."""
     deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
-    return Spread(float(np.mean(scores)), deviation, min(scores), max(scores))
+    return Spread(float(np.mean(scores)), deviation)
 
 
 def seeded_bootstrap(
