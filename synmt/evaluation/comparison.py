@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,6 @@ from synmt.evaluation.significance import (
 )
 from synmt.evaluation.systems import (
     System,
-    check_existence,
     group_paths,
     read_groups,
     systems_from_lines,
@@ -80,7 +80,7 @@ class ScoreOptions:
 class SignificancePlan:
     """Which tests to compute, and from how many random samples.
 
-    tests: names in TESTS; None for bootstrap and randomization, and seeds where a system has
+    tests: names in TESTS; None for bootstrap and randomization, and seeds where both systems have
         several.
     resamples, swaps: number of samples of the bootstrap and of the randomization.
     """
@@ -124,12 +124,6 @@ class SystemResult(WithInterval):
         """The system's score."""
         return self.spread.mean
 
-    @property
-    def details(self) -> dict[str, float]:
-        """Components of the score, such as precisions, averaged over the seeds."""
-        details = [score.details for score in self.seeds]
-        return {name: sum(one[name] for one in details) / len(details) for name in details[0]}
-
 
 @dataclass(frozen=True)
 class SystemComparison:
@@ -165,8 +159,8 @@ def compare_systems(
         or lists of lines.
     references, sources: a file, or a list of lines; by default those of the first run.
     metrics: names in `metrics.METRICS`.
-    tests: names in TESTS; by default bootstrap and randomization, and seeds where a system has
-        several.
+    tests: names in TESTS; by default bootstrap and randomization, and seeds where both systems
+        have several.
     samples: number of resamples and of random permutations; by default 1,000 and 10,000.
 
     Raises SynmtError if texts cannot be read or do not belong together, UsageError for an unknown
@@ -174,28 +168,25 @@ def compare_systems(
     """
     options = options or ScoreOptions()
     read = _read(systems, references, sources, options)
-    chosen = None if tests is None else check_tests(tests, [len(one.seeds) for one in read])
+    for name in tests or ():
+        if name not in TESTS:
+            raise unknown_name("test", name, TESTS)
+    chosen = None if tests is None else tuple(tests)
     plan = SignificancePlan(chosen, samples or SAMPLES, samples or SWAPS, seed)
-    scoring = (
-        read[0]
-        .seeds[0]
-        .scoring.updated(
-            tokenize=options.tokenize,
-            lowercase=options.lowercase,
-            comet_model=options.comet_model,
-            beer_folder=options.beer_folder,
-        )
+    first = read[0].seeds[0]
+    scoring = first.scoring.updated(
+        tokenize=options.tokenize,
+        lowercase=options.lowercase,
+        comet_model=options.comet_model,
+        beer_folder=options.beer_folder,
     )
     made, results = {name: make_metric(name, scoring) for name in metrics}, {}
     warn_about_texts(read, metrics, scoring.tokenize)
-    texts = sum(len(system.seeds) for system in read)
-    with progress("scoring", len(made) * texts, "texts") as advance:
+    with progress("scoring", len(made), "metrics") as advance:
         for name, metric in made.items():
-            scores = []
-            for system in read:
-                scores.append([score_outputs(metric, seed) for seed in system.seeds])
-                advance(len(system.seeds))
+            scores = [[score_outputs(metric, seed) for seed in system.seeds] for system in read]
             results[name] = compare_scores(scores, plan)
+            advance(1)
     return SystemComparison(read, results, plan)
 
 
@@ -211,23 +202,16 @@ def score_outputs(metric: Metric, outputs: Outputs) -> Score:
 
 
 def _read(
-    systems: Sequence[str | Path] | Sequence[Sequence[str]],
-    references: str | Path | Sequence[str] | None,
-    sources: str | Path | Sequence[str] | None,
-    options: ScoreOptions,
+    systems: Sequence[Any], references: Any, sources: Any, options: ScoreOptions
 ) -> list[System]:
-    if not systems:
-        raise UsageError("there are no translations to score")
     texts = [text for text in (*systems, references, sources) if text is not None]
-    files = [Path(text) for text in texts if isinstance(text, str | Path)]
-    if not files and references is not None:
+    are_files = {isinstance(text, str | Path) for text in texts}
+    if not systems or len(are_files) > 1 or (references is None and False in are_files):
+        what = "there must be systems; all texts are paths, or all are lists of lines"
+        raise UsageError(what, do="Give translations or a run, and references of lists of lines")
+    if False in are_files:
         return systems_from_lines(systems, references, sources)
-    if len(files) < len(texts):
-        what = "systems, references and sources must all be paths, or all lists of lines"
-        raise UsageError(what, do="Lists of lines need references")
-    paths = files[: len(systems)]
-    # missing systems are reported before a missing reference
-    check_existence(paths)
+    paths = [Path(text) for text in systems]
     return read_groups(
         group_paths(paths, group_seeds=options.group_seeds),
         references=references and Path(references),
@@ -235,20 +219,6 @@ def _read(
         test=options.test_set,
         on=options.on,
     )
-
-
-def check_tests(names: Sequence[str], seeds: Sequence[int]) -> tuple[str, ...]:
-    """Raise UsageError for tests that do not exist, or that need more seeds of the systems.
-
-    seeds: the number of seeds of each system.
-    """
-    for name in names:
-        if name not in TESTS:
-            raise unknown_name("test", name, TESTS, where="--tests")
-    if "seeds" in names and min(seeds[0], max(seeds[1:], default=0)) < 2:
-        what = "the test of seeds needs two or more seeds of the first system and of another"
-        raise UsageError(what, where="--tests", do="Group the files or runs of seeds by `--seeds`")
-    return tuple(names)
 
 
 def compare_scores(

@@ -19,31 +19,16 @@ from synmt.evaluation.metrics import Lines, MeanMetric, MetricOptions
 from synmt.files.reading import offline, stored_sha256
 
 
-def comet(options: MetricOptions) -> MeanMetric:
-    """Make COMET (Rei et al., 2020, 2022); its model is loaded for the first text."""
-    return _Comet(options.comet_model)
+class Comet(MeanMetric):
+    """COMET (Rei et al., 2020, 2022); its model is loaded for the first text."""
 
-
-def beer(options: MetricOptions) -> MeanMetric:
-    """Make BEER 2.0 (Stanojević & Sima'an, 2014, 2015), from the folder where it is unpacked."""
-    folder = options.beer_folder or os.environ.get("BEER_HOME")
-    if not folder:
-        raise UsageError(
-            "BEER is not part of synmt, and its folder is not set",
-            do="Unpack BEER 2.0 and give its folder with `--beer FOLDER` or BEER_HOME",
-        )
-    return _Beer(Path(folder).expanduser())
-
-
-class _Comet(MeanMetric):
     title = "COMET"
     reads_source = True
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, options: MetricOptions) -> None:
+        model = options.comet_model
         try:
             self._package: Any = import_module("comet")
-            if not hasattr(self._package, "download_model"):
-                raise ImportError("another package has its name")
         except ImportError as error:
             do = "Install it, in a separate environment, with `pip install 'synmt[comet]'`"
             raise SynmtError(f"COMET is not installed ({error})", do=do) from None
@@ -90,22 +75,27 @@ def _load_comet(package: Any, model: str) -> Any:
         raise SynmtError(f"cannot load COMET's model '{model}' ({error!r})", do=do) from error
 
 
-_BEER_LINE = re.compile(r"^sent (\d+) score is (-?\d*\.?\d+(?:E-?\d+)?)$", re.MULTILINE)
+_BEER_LINE = re.compile(r"^sent \d+ score is (-?\d*\.?\d+(?:E-?\d+)?)$", re.MULTILINE)
 
 
-class _Beer(MeanMetric):
-    """BEER, whose script prints `sent 1 score is 0.42` for each sentence.
+class Beer(MeanMetric):
+    """BEER 2.0 (Stanojević & Sima'an, 2014, 2015), from the folder where it is unpacked; its script
+    prints `sent 1 score is 0.42` for each sentence.
 
     The script's own score of the text is not used: it divides the sum by one sentence too many.
     """
 
     title = "BEER"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, options: MetricOptions) -> None:
+        folder = Path(options.beer_folder or os.environ.get("BEER_HOME", "")).expanduser()
         self._script = folder.resolve() / "beer"
         if not self._script.is_file():
-            what = "the script `beer` is missing"
-            raise UsageError(what, where=str(folder), do="Give the folder of BEER 2.0")
+            raise UsageError(
+                "BEER is not part of synmt, and this folder has no script `beer`",
+                where=str(folder),
+                do="Unpack BEER 2.0 and give its folder with `--beer FOLDER` or BEER_HOME",
+            )
         # the archives identify the program; one of a release is named after its version
         archives = sorted(self._script.parent.glob("*.jar"))
         parts = [f"{path.stem}@{stored_sha256(path)[:12]}" for path in archives or [self._script]]
@@ -120,11 +110,11 @@ class _Beer(MeanMetric):
                 text = "".join(" ".join(line.split()) + "\n" for line in lines)
                 Path(folder, name).write_text(text, encoding="utf-8", newline="\n")
             output = self._run(folder)
-        found = _BEER_LINE.findall(output)
-        if [int(number) for number, _ in found] != list(range(1, len(hypotheses) + 1)):
-            what = f"BEER printed {len(found):,} scores for {len(hypotheses):,} sentences"
+        scores = [100 * float(value) for value in _BEER_LINE.findall(output)]
+        if len(scores) != len(hypotheses):
+            what = f"BEER printed {len(scores):,} scores for {len(hypotheses):,} sentences"
             raise SynmtError(what, where=str(self._script), do="Use release 2.0")
-        return [100 * float(value) for _, value in found]
+        return scores
 
     def _run(self, folder: str) -> str:
         # names without a folder: the script does not quote them, and splits references at colons

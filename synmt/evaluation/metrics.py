@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from synmt.arrays import DoubleArray
-from synmt.errors import SynmtError, UsageError, counted, unknown_name
+from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.files.reading import cache_folder, fingerprint, read_lines
 from synmt.files.writing import write_atomically
 from synmt.recipe.schema import EvaluationRecipe
@@ -52,9 +52,9 @@ METRICS = {
     "chrf": "synmt.evaluation.sacrebleu:chrf",
     "chrf++": "synmt.evaluation.sacrebleu:chrf_plus_plus",
     "ter": "synmt.evaluation.sacrebleu:ter",
-    "ribes": "synmt.evaluation.ribes:ribes",
-    "comet": "synmt.evaluation.learned:comet",
-    "beer": "synmt.evaluation.learned:beer",
+    "ribes": "synmt.evaluation.ribes:Ribes",
+    "comet": "synmt.evaluation.learned:Comet",
+    "beer": "synmt.evaluation.learned:Beer",
 }
 """The function that makes each metric from MetricOptions; its module is imported when the metric is
 made."""
@@ -232,22 +232,18 @@ def cached_score(
 ) -> Score:
     """Score translations as `metrics.score` does, with statistics from the cache where possible.
 
-    folder: where a run stores its statistics; without it, or if it is read-only, they go into the
-        cache.
+    folder: where a run stores its statistics; without it, they go into the cache.
     """
     check_texts(metric, hypotheses, references, sources)
     sources = sources if metric.reads_source else None
     # all that the statistics depend on
     texts = [_hash(lines) for lines in (hypotheses, references, sources) if lines is not None]
     identity = json.dumps([_FORMAT, metric.title, metric.signature, len(references), *texts])
-    folders = [one for one in (folder, cache_folder() / "segments") if one]
-    files = [one / f"{fingerprint(identity)}.segments" for one in folders]
-    stored = (_read(file, identity, len(references)) for file in files)
-    statistics = next((one for one in stored if one is not None), None)
+    file = (folder or cache_folder() / "segments") / f"{fingerprint(identity)}.segments"
+    statistics = _read(file, identity, len(references))
     if statistics is None:
         statistics = metric.statistics(hypotheses, references, sources)
-        # the first folder that can be written to
-        any(_write(file, identity, statistics) for file in files)
+        _write(file, identity, statistics)
     return score_counted(metric, statistics)
 
 
@@ -268,13 +264,11 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
     return values.astype(np.float64)
 
 
-def _write(path: Path, identity: str, statistics: DoubleArray) -> bool:
-    """Write statistics; returns whether that was possible."""
+def _write(path: Path, identity: str, statistics: DoubleArray) -> None:
+    """Write statistics, if that is possible."""
     body = zlib.compress(statistics.astype(_STORED).tobytes())
     with suppress(SynmtError, OSError), write_atomically(path, binary=True) as stream:
         stream.write(_head(identity, body) + b"\n" + body)
-        return True
-    return False
 
 
 def _head(identity: str, body: bytes) -> bytes:
@@ -287,50 +281,42 @@ def check_texts(
 ) -> None:
     """Raise an error for texts that a metric cannot score: different lengths, no lines, or a
     missing source."""
-    if not references:
-        raise SynmtError("there are no translations to score")
     if metric.reads_source and sources is None:
         raise UsageError(f"{metric.title} needs the source", do="Give it with `--source`")
-    sources = sources if metric.reads_source else None
-    for name, lines in (("translations", hypotheses), ("source sentences", sources)):
-        if lines is not None and len(lines) != len(references):
-            raise SynmtError(f"{len(lines):,} {name}, but {len(references):,} references")
+    lengths = [len(hypotheses), len(references)]
+    if sources is not None and metric.reads_source:
+        lengths.append(len(sources))
+    if len(set(lengths)) > 1 or not references:
+        what = "translations, references and sources must have equally many lines, and one or more"
+        raise SynmtError(f"{what}, not {' and '.join(map(str, lengths))}")
 
 
 def warn_of_unspaced(
     name: str, lines: Lines, metrics: Lines, tokenize: str, *, option: str = "`--tokenize`"
 ) -> None:
-    """Warn of a text without spaces between words, in which metrics find no words.
+    """Warn of a text without spaces between words, in which BLEU finds no words by default.
 
     name: the text's.
     metrics: names in `metrics.METRICS`.
     tokenize: the tokenization of BLEU.
     option: where the user sets it.
     """
-    if sum(bool(_UNSPACED.search(line)) for line in lines) * 2 <= len(lines):
-        return
-    blind = [metric for metric in metrics if metric in ("chrf++", "ter", "ribes")]
-    if tokenize in ("13a", "intl", "none"):
-        blind += [metric for metric in metrics if metric.startswith("bleu")]
-    if blind:
-        _logger.warning(
-            f"{name} has no spaces between words, which {', '.join(blind)} would need; for BLEU, "
-            f"{option} may be zh, ja-mecab or char"
-        )
+    phrases = sum(bool(_UNSPACED.search(line)) for line in lines)
+    scored = any(metric.startswith("bleu") for metric in metrics) and tokenize == "13a"
+    if scored and phrases * 2 > len(lines):
+        what = f"has no spaces between words; BLEU needs {option} zh, ja-mecab or char"
+        _logger.warning(f"{name} {what}")
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     """Read parallel texts; all must have the same number of lines as the first."""
-    names = [printable(path) for path in paths]
-    if names.count("standard input") > 1:
-        raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
     first, *others = texts = [list(read_lines(path)) for path in paths]
     if not first:
-        raise SynmtError("the file is empty", where=names[0])
-    for name, text in zip(names[1:], others, strict=True):
+        raise SynmtError("the file is empty", where=printable(paths[0]))
+    for path, text in zip(paths[1:], others, strict=True):
         if len(text) != len(first):
-            what = f"{counted(len(text), 'line')}, but {names[0]} has {len(first):,}"
-            raise SynmtError(what, where=name, do="Line n of both must belong together")
+            what = f"{len(text):,} lines, but {printable(paths[0])} has {len(first):,}"
+            raise SynmtError(what, where=printable(path), do="Line n of both must belong together")
     return texts
 
 
@@ -341,7 +327,7 @@ def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
         raise SynmtError("two columns have the same name", where=f"{path}: line 1", do="Rename one")
     for number, row in enumerate(rows, start=2):
         if len(row) != len(names):
-            what = f"{counted(len(row), 'cell')}, but the first row names {len(names)} columns"
+            what = f"{len(row)} cells, but the first row names {len(names)} columns"
             raise SynmtError(what, where=f"{path}: line {number}")
     return names, rows
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import tee
@@ -10,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from synmt.decode.pairs import PairScore, Totals, finite, score_pairs
-from synmt.decode.records import too_long
 from synmt.decode.remote import remote_translator
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, counted
+from synmt.errors import SynmtError
 from synmt.files.reading import known_lines, read_lines
 from synmt.reporting.values import Column, Table, count_column, text_column
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +60,7 @@ def _loading(options: ModelOptions) -> dict[str, Any]:
 
 
 def score_files(options: PairOptions) -> Iterator[PairScore]:
-    """Score the translations of a file line by line; warn of lines that are too long to be scored
-    in full."""
+    """Score the translations of a file line by line."""
     translator = load_translator(options.model, options)
     count = _count_lines(options.source, options.target)
     lines, trees = read_lines(options.source), None
@@ -76,23 +71,19 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
     with remote_translator(
         translator, [options.model], _loading(options), lines=count, has_trees=trees is not None
     ) as other:
-        for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
-            dropped = {"source": score.source_dropped, "target": score.target_dropped}
-            for side, pieces in dropped.items():
-                if pieces:
-                    what = f"the {side} of line {score.line}"
-                    _logger.warning(too_long(what, translator.max_pieces, pieces, "not scored"))
-            yield score
+        yield from score_pairs(translator, lines, read_lines(options.target), trees, other=other)
 
 
 def _count_lines(source: Path, target: Path) -> int | None:
     """Count the pairs before anything is scored; None for a pipe. Raises SynmtError for files of
     different lengths."""
-    sources, targets = known_lines(source), known_lines(target)
-    if sources is not None and targets is not None and sources != targets:
-        what = f"{counted(targets, 'line')}, but {source} has {sources:,}"
+    counts = [known_lines(path) for path in (source, target)]
+    if None in counts:
+        return None
+    if counts[0] != counts[1]:
+        what = f"{counts[1]:,} lines, but {source} has {counts[0]:,}"
         raise SynmtError(what, where=str(target), do="Line n of both must belong together")
-    return sources if targets is not None else None
+    return counts[0]
 
 
 def pair_json(score: PairScore) -> dict[str, Any]:

@@ -10,38 +10,23 @@ from typing import Any
 
 from synmt.evaluation.comparison import TESTS, SystemComparison
 from synmt.evaluation.cost import cost_table, run_cost
-from synmt.evaluation.significance import FEW_SEEDS
+from synmt.evaluation.significance import FEW_SEEDS, difference_columns
 from synmt.files.writing import write_output
 from synmt.reporting.values import Column, Report, Table, Value, text_column
 from synmt.run_folder import Run
 
 
 def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
-    """Report scores, the components of BLEU, the scores of seeds, and what runs cost, as far as
+    """Report scores, those of each seed with the components of BLEU, and what runs cost, as far as
     there is any."""
-    systems, results = comparison.systems, list(comparison.results.values())
-    parts, facts = [_score_table(comparison)], {}
-    # BLEU-4 includes the components of BLEU-1
-    most = max(results, key=lambda one: len(one[0].details))
-    if most[0].details:
-        columns = [text_column(f"{most[0].metric.title} of", name="system")]
-        columns += [Column(title=name.replace("_", " "), digits=3) for name in most[0].details]
-        details = zip(systems, most, strict=True)
-        rows = [[system.name, *result.details.values()] for system, result in details]
-        parts.append(Table(columns=columns, rows=rows))
-    if any(len(system.seeds) > 1 for system in systems):
-        rows = []
-        for system, seed, scores in comparison.by_seed():
-            for score in scores.values():
-                rows.append([system.name, seed.path, score.metric.title, score.value])
-        columns = [text_column("system"), text_column("seed"), text_column("metric")]
-        parts.append(Table(columns=[*columns, Column(title="score")], rows=rows, shared=2))
+    systems = comparison.systems
+    parts, facts = [_score_table(comparison), _seed_table(comparison)], {}
     runs = [(one.name, [seed.run for seed in one.seeds if seed.run]) for one in systems]
     if cost and any(seeds for _, seeds in runs):
         costs = [(name, [run_cost(Run(run)) for run in seeds]) for name, seeds in runs if seeds]
         facts["cost"] = {name: [asdict(one) for one in seeds] for name, seeds in costs}
         parts.append(cost_table(costs))
-    metrics = [one[0].metric for one in results]
+    metrics = [one[0].metric for one in comparison.results.values()]
     notes = [f"{metric.title}|{metric.signature}" for metric in metrics]
     notes += [f"{one.title}: lower is better" for one in metrics if not one.higher_is_better]
     sentences = len(systems[0].seeds[0].reference)
@@ -49,25 +34,35 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
     return Report(title=title, parts=parts, notes=notes, facts=facts)
 
 
+def _seed_table(comparison: SystemComparison) -> Table:
+    found = [
+        (system.name, seed.path, score)
+        for system, seed, scores in comparison.by_seed()
+        for score in scores.values()
+    ]
+    details = list(dict.fromkeys(name for *_, score in found for name in score.details))
+    rows = []
+    for system, seed, score in found:
+        row: list[Value] = [system, seed, score.metric.title, score.value]
+        rows.append(row + [score.details.get(name) for name in details])
+    columns = [text_column("system"), text_column("seed"), text_column("metric")]
+    columns += [Column(title="score"), *(Column(title=name.replace("_", " ")) for name in details)]
+    return Table(columns=columns, rows=rows, shared=2)
+
+
 def _score_table(comparison: SystemComparison) -> Table:
     systems, plan = comparison.systems, comparison.plan
-    resamples = f"{plan.resamples:,} resamples, seed {plan.seed}"
-    samples = {
-        "bootstrap": f" of sentences, and of the seeds of each system, {resamples}",
-        "randomization": f" of sentences, {plan.swaps:,} trials, seed {plan.seed}",
-    }
     columns = [
         text_column("system"),
         text_column("metric"),
         Column(title="score"),
-        Column(title="95 % interval", about=f"bootstrap{samples['bootstrap']}"),
+        Column(title="95 % interval", about="bootstrap of sentences, and of a system's seeds"),
         Column(title="±", about=f"standard deviation over the seeds; {FEW_SEEDS}"),
-        Column(title="difference", signed=True, about=f"from {systems[0].name}"),
-        Column(title="95 % of difference", signed=True),
+        *difference_columns(systems[0].name, "bootstrap of the same resamples"),
+        *(Column(title=f"{name} p", kind="p", about=about) for name, about in TESTS.items()),
     ]
-    for name, about in TESTS.items():
-        about = f"{about}{samples.get(name, '')}; two-sided, not corrected"
-        columns.append(Column(title=f"{name} p", kind="p", about=about))
+    sampling = f"{plan.resamples:,} resamples, {plan.swaps:,} permutations, seed {plan.seed}"
+    notes = [f"{sampling}; p-values are two-sided, and not corrected for their number"]
     rows = []
     for results in comparison.results.values():
         for system, result in zip(systems, results, strict=True):
@@ -75,7 +70,7 @@ def _score_table(comparison: SystemComparison) -> Table:
             row: list[Value] = [system.name, result.metric.title, result.value, result.interval]
             row += [deviation, result.difference, result.comparison and result.comparison.interval]
             rows.append(row + [result.p_values.get(name) for name in TESTS])
-    return Table(columns=columns, rows=rows).without_empty_columns()
+    return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
 
 def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:

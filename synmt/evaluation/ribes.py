@@ -26,14 +26,14 @@ ALPHA, BETA = 0.25, 0.10
 _VERSION = "1.03"
 
 
-def ribes(options: MetricOptions) -> MeanMetric:
-    """Make RIBES, which ignores case as its authors' script does."""
-    return _Ribes()
+class Ribes(MeanMetric):
+    """RIBES, which ignores case as its authors' script does."""
 
-
-class _Ribes(MeanMetric):
     title = "RIBES"
     signature = f"nrefs:1|case:lc|tok:space|alpha:{ALPHA}|beta:{BETA}|scale:100|version:{_VERSION}"
+
+    def __init__(self, options: MetricOptions) -> None:
+        """Take no options."""
 
     def score_segments(
         self, hypotheses: Lines, references: Lines, sources: Lines | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -89,12 +90,12 @@ class _Sacre(Metric):
 class _Bleu(_Sacre):
     def __init__(self, inner: BLEU) -> None:
         super().__init__(inner)
-        self._order = inner.max_ngram_order
-        if self._order != _BLEU_ORDER:
+        order = inner.max_ngram_order
+        if order != _BLEU_ORDER:
             # sacreBLEU's signature leaves out the order
             signature = inner.get_signature()
-            signature.update("order", self._order)
-            self.title, self.signature = f"BLEU-{self._order}", str(signature)
+            signature.update("order", order)
+            self.title, self.signature = f"BLEU-{order}", str(signature)
 
     def details(self, totals: DoubleArray) -> dict[str, float]:
         """Compute smoothed precisions in percent, brevity penalty and length ratio, as sacreBLEU
@@ -108,19 +109,10 @@ class _Bleu(_Sacre):
     def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
         """Compute sentence BLEU, without orders longer than the sentence, as `sentence_bleu`
         does."""
-        return np.array([self._sentence(*row) for row in statistics.tolist()], dtype=np.float64)
-
-    def _sentence(self, length: float, reference_length: float, *counts: float) -> float:
-        matches, totals = list(counts[: self._order]), list(counts[self._order :])
-        return BLEU.compute_bleu(
-            cast(list[int], matches),
-            cast(list[int], totals),
-            int(length),
-            int(reference_length),
-            smooth_method="exp",
-            effective_order=True,
-            max_ngram_order=self._order,
-        ).score
+        inner = copy(self._inner)
+        cast(BLEU, inner).effective_order = True
+        scores = [inner._compute_score_from_stats(row).score for row in statistics.tolist()]
+        return np.array(scores, dtype=np.float64)
 
 
 def tokenize_words(lines: Lines, tokenize: str) -> list[list[str]]:

@@ -14,7 +14,7 @@ resamples both together, and `welch_test` looks at the training runs alone.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import lcm
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 from synmt.arrays import DoubleArray
 from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, interval, resamples
 from synmt.evaluation.metrics import Aggregate
+from synmt.reporting.values import Column
 
 # scipy.stats is imported inside functions: it takes longer than BLEU of a test set
 
@@ -55,6 +56,21 @@ class Comparison(WithInterval):
 
 FEW_SEEDS = "with two or three seeds, intervals and p-values are rough"
 """What resampled seeds cannot show."""
+
+
+def difference_columns(
+    base: str, interval: str, make: Callable[..., Column] = Column
+) -> list[Column]:
+    """Make the columns of a difference and of its interval.
+
+    base: what it is the difference from.
+    interval: how the interval was computed.
+    make: makes a column of the kind of the values.
+    """
+    return [
+        make("difference", signed=True, about=f"from {base}"),
+        make("95 % of difference", signed=True, about=interval),
+    ]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from synmt.data.inputs import describe_input, differences, recorded_inputs
-from synmt.errors import SynmtError, UsageError, did_you_mean
-from synmt.evaluation.metrics import Lines, printable, read_aligned, warn_of_unspaced
+from synmt.errors import SynmtError, UsageError
+from synmt.evaluation.metrics import Lines, printable, warn_of_unspaced
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
+from synmt.files.reading import read_lines
 from synmt.recipe.load import recipe_differences
 
 _logger = logging.getLogger(__name__)
@@ -63,12 +62,37 @@ def read_groups(
         runs[path] = from_run(path, test, on=on)
         # all runs have the test set of the first one, and its text or its tokens
         test, on = runs[path].test, "tokens" if runs[path].scoring.on_tokens else "text"
-    found = _read_texts(members, runs, references, source, on)
+    first = next(iter(runs.values()), Outputs("", "", [], [], [], scoring=scored_on(on)))
+    if references is not None:
+        first = replace(first, reference=list(read_lines(references)))
+    elif not runs:
+        raise UsageError("the reference is missing", do="Give it with `-r FILE`")
+    if source is not None:
+        first = replace(first, source=list(read_lines(source)), raw_source=None)
+        _check_length(source, first.source, first)
+    systems = []
     names = short_names([name for name, _ in groups])
-    return [
-        System(name, [found[path] for path in seeds])
-        for name, (_, seeds) in zip(names, groups, strict=True)
-    ]
+    for name, (_, seeds) in zip(names, groups, strict=True):
+        found = []
+        for path in seeds:
+            shown, outputs = printable(path), runs.get(path)
+            if outputs is None:
+                lines, system = list(read_lines(path)), Path(shown).name
+                outputs = replace(first, system=system, hypothesis=lines, tokens=None, run=None)
+            elif references is None:
+                check_same_test(first, outputs)
+            _check_length(path, outputs.hypothesis, first)
+            if source is not None:
+                outputs = replace(outputs, source=first.source, raw_source=None)
+            found.append(replace(outputs, path=shown, reference=first.reference))
+        systems.append(System(name, found))
+    return systems
+
+
+def _check_length(path: Path, lines: Lines, outputs: Outputs) -> None:
+    if len(lines) != len(outputs.reference):
+        what = f"{len(lines):,} lines, but the reference has {len(outputs.reference):,}"
+        raise SynmtError(what, where=printable(path), do="Line n of both must belong together")
 
 
 def systems_from_lines(
@@ -77,41 +101,10 @@ def systems_from_lines(
     """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`,
     …"""
     shared = Outputs("", "", list(source or ()), list(references), [])
-    names = [f"system {number}" for number in range(1, len(systems) + 1)]
-    return [
-        System(name, [replace(shared, system=name, hypothesis=list(lines), path=name)])
-        for name, lines in zip(names, systems, strict=True)
-    ]
-
-
-def _read_texts(
-    paths: Sequence[Path],
-    runs: dict[Path, Outputs],
-    references: Path | None,
-    source: Path | None,
-    on: str | None,
-) -> dict[Path, Outputs]:
-    """Read the translations of each path, with the references and sources that all share."""
-    if references is None and not runs:
-        raise UsageError("the reference is missing", do="Give it with `-r FILE`")
-    first = next(iter(runs.values()), Outputs("", "", [], [], [], scoring=scored_on(on)))
-    if references is None:
-        for run in runs.values():
-            check_same_test(first, run)
-    # the files of runs, whose words have as many lines, show which text has another number of lines
-    folders = {path: run.folder or path for path, run in runs.items()}
-    given = [source] if source else []
-    given += [folders[path] / "hypothesis.txt" if path in runs else path for path in paths]
-    own = next(iter(folders.values()), Path()) / "reference.txt"
-    reference, *texts = read_aligned([references or own, *given])
-    shared: dict[str, Any] = {"reference": reference if references else first.reference}
-    if source:
-        shared |= {"source": texts.pop(0), "raw_source": None}
-    found = {}
-    for path, lines in zip(paths, texts, strict=True):
-        name = printable(path)
-        file = replace(first, system=Path(name).name, hypothesis=lines, tokens=None, run=None)
-        found[path] = replace(runs.get(path, file), path=name, **shared)
+    found = []
+    for number, lines in enumerate(systems, start=1):
+        name = f"system {number}"
+        found.append(System(name, [replace(shared, path=name, hypothesis=list(lines))]))
     return found
 
 
@@ -121,16 +114,16 @@ def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -
     metrics: names in `metrics.METRICS`.
     tokenize: the tokenization of BLEU.
     """
-    references = systems[0].seeds[0].reference
-    warn_of_unspaced("the reference", references, metrics, tokenize)
+    warn_of_unspaced("the reference", systems[0].seeds[0].reference, metrics, tokenize)
     if tokenize == "none" or not any(name.startswith("bleu") for name in metrics):
         return
-    texts = [(seed.path, seed.hypothesis) for system in systems for seed in system.seeds]
-    for name, lines in [("the reference", references), *texts]:
+    for seed in [seed for system in systems for seed in system.seeds]:
         # a tenth of the lines of a tokenized text end in a full stop after a space, at least
-        if sum(line.rstrip().endswith(" .") for line in lines) * 10 > len(lines):
+        if sum(line.rstrip().endswith(" .") for line in seed.hypothesis) * 10 > len(
+            seed.hypothesis
+        ):
             what = "looks tokenized; BLEU expects plain text, or `--tokenize none`"
-            _logger.warning(f"{name} {what}")
+            _logger.warning(f"{seed.path} {what}")
 
 
 def group_paths(
@@ -143,41 +136,35 @@ def group_paths(
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
     apart: whether each match of a pattern is a system instead.
 
-    The log names the paths that a pattern matches, or that were grouped by their seeds. Raises
-    SynmtError for a pattern that matches nothing, UsageError for runs that are not seeds of one
-    system.
+    Raises SynmtError for a pattern that matches nothing, UsageError for runs that are not seeds of
+    one system.
     """
     groups = [(str(path), matching(path)) for path in paths]
     if group_seeds:
         groups = group_by_seed([path for _, members in groups for path in members])
-    for name, members in groups:
-        if [name] != list(map(str, members)):
-            _logger.info(f"{printable(name)}: {', '.join(printable(path) for path in members)}")
-        if not apart:
-            check_one_system([path for path in members if path.is_dir()])
     if apart:
         return [(str(path), [path]) for _, members in groups for path in members]
+    for _, members in groups:
+        check_one_system([path for path in members if path.is_dir()])
     return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups]
 
 
 def check_existence(paths: Sequence[Path]) -> None:
-    """Raise SynmtError for a path that does not exist, except patterns and `-`."""
+    """Raise SynmtError for a path that does not exist, or a pattern that matches nothing."""
     for path in paths:
-        if not (str(path) == "-" or glob.has_magic(str(path)) or path.exists()):
-            near = did_you_mean(path.name, sorted(path.parent.glob("*")))
-            what = "no such file or run folder"
-            raise SynmtError(what, where=printable(path), do=printable(near))
+        matching(path)
 
 
 def matching(path: Path) -> list[Path]:
     """List the paths that match a pattern; a path that exists is not a pattern."""
-    if not glob.has_magic(str(path)) or path.exists():
+    if str(path) == "-" or path.exists():
         return [path]
     matches = sorted(map(Path, glob.glob(str(path))))
     # `runs/*` also matches folders of other things
     matches = [one for one in matches if not one.is_dir() or (one / "run.json").exists()] or matches
     if not matches:
-        raise SynmtError("no file and no run folder matches the pattern", where=str(path))
+        what = "no such file or run folder, and none that matches it as a pattern"
+        raise SynmtError(what, where=printable(path))
     return matches
 
 
@@ -203,14 +190,7 @@ def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
         if name not in systems:
             name = os.path.splitext(name.removesuffix(".gz"))[0]
         groups.setdefault(name, []).append(path)
-    if len(without) < len(paths):
-        again = next(path for place, path in enumerate(paths) if path in paths[:place])
-        raise UsageError(
-            "the same seed of a system is given twice", where=str(again), do="Leave one out"
-        )
-    return [
-        (name if len(members) > 1 else str(members[0]), members) for name, members in groups.items()
-    ]
+    return list(groups.items())
 
 
 def name_with_seed(name: str, seed: int) -> str:
@@ -219,24 +199,17 @@ def name_with_seed(name: str, seed: int) -> str:
 
 
 def check_one_system(runs: Sequence[Path]) -> None:
-    """Raise UsageError if run folders differ in more than the seed: in recipes, or in what they
-    learned from."""
+    """Raise UsageError if the recipes of run folders differ in more than the seed."""
     from synmt.recipe.load import recipe_values
     from synmt.run_folder import find_run
 
     found = [find_run(folder) for folder in runs]
     for other in found[1:]:
-        pair = found[0], other
-        values = [recipe_values(run.recipe()) for run in pair]
-        inputs = [recorded_inputs(run.info()) for run in pair]
-        changed = [
-            f"{key} is {after} here, {before} there"
-            for key, before, after in recipe_differences(*values, _MAY_DIFFER)
-        ]
-        changed += [f"another {describe_input(*one)}" for one in differences(*inputs)]
-        if changed:
+        values = [recipe_values(run.recipe()) for run in (found[0], other)]
+        for key, before, after in recipe_differences(*values, _MAY_DIFFER):
             raise UsageError(
-                f"not a seed of the same system as {found[0].folder}: {changed[0]}",
+                f"not a seed of the same system as {found[0].folder}: {key} is {after} here, "
+                f"{before} there",
                 where=str(other.folder),
                 do="To score the translations of different systems as seeds, give the files, such "
                 "as 'runs/*/tests/test/hypothesis.txt'",

@@ -14,20 +14,19 @@ from __future__ import annotations
 
 import logging
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence, wilson
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
 from synmt.evaluation.model_scores import ModelOptions, load_translator
+from synmt.evaluation.significance import difference_columns
 from synmt.evaluation.systems import short_names
 from synmt.reporting.progress import progress
 from synmt.reporting.values import (
@@ -40,7 +39,7 @@ from synmt.reporting.values import (
     share_column,
     text_column,
 )
-from synmt.syntax.conllu import format_conllu, parse_in, read_parses
+from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
@@ -105,12 +104,9 @@ def _judge(model: Path, contrast_set: ContrastSet, options: ContrastOptions) -> 
     translator = load_translator(model, options)
     trees = _find_trees(translator, contrast_set, options.parses)
     decisions = decide(translator, contrast_set, trees, name=model.name)
-    for what, count in (
-        ("too long for the model (filters.max_pieces), and scored in part", "truncated"),
-        ("with pieces that are not in its vocabulary, scored as unknown", "unknown"),
-    ):
-        if pairs := sum(getattr(one, count) for one in decisions):
-            _logger.warning(f"{model}: {pairs:,} of {len(decisions):,} pairs are {what}")
+    if truncated := sum(one.truncated for one in decisions):
+        what = "too long for the model (filters.max_pieces), and scored in part"
+        _logger.warning(f"{model}: {truncated:,} of {len(decisions):,} pairs are {what}")
     return decisions
 
 
@@ -124,15 +120,8 @@ def _find_trees(
     if parses is not None:
         return list(read_parses(parses, lines, brackets=True))
     # a run without a parser was trained on given trees, such as those of the controlled corpus
-    if translator.parser_identity is not None or contrast_set.trees is None:
-        return None
-    found = list(contrast_set.trees)
-    for place, (source, line) in enumerate(zip(contrast_set.sources, lines, strict=True)):
-        if line != source:
-            # a tree is placed in the words that the run makes of its source
-            text = format_conllu(found[place], source, 1)
-            found[place] = parse_in(text, line, where=f"the tree of '{source}'")
-    return found
+    own = translator.parser_identity is not None or lines != contrast_set.sources
+    return None if own else contrast_set.trees
 
 
 @dataclass(frozen=True)
@@ -142,14 +131,12 @@ class Decision:
     log_probability, pieces: of the right translation.
     incorrect: the same of each wrong one.
     truncated: whether a text was too long for the model and scored in part.
-    unknown: whether a translation has pieces that are not in the vocabulary.
     """
 
     log_probability: float
     pieces: int
     incorrect: tuple[tuple[float, int], ...]
     truncated: bool = False
-    unknown: bool = False
 
     @property
     def won(self) -> bool:
@@ -178,28 +165,22 @@ def decide(
 ) -> list[Decision]:
     """Score the translations of every contrast by a model.
 
-    Sources that occur several times are read once, unless each has its own tree.
-
     trees: of the sources; by default the model's parser makes them.
     name: of the model, for the progress.
     """
     sources, contrasts = contrast_set.sources, contrast_set.contrasts
-    keys = [(sources[one.source], one.source if trees else 0) for one in contrasts]
-    targets = dict[tuple[str, int], dict[str, None]]()
-    for key, one in zip(keys, contrasts, strict=True):
-        targets.setdefault(key, {}).update(dict.fromkeys((one.correct, *one.incorrect)))
-    found = score_alternatives(
-        translator,
-        ((source, tuple(texts)) for (source, _), texts in targets.items()),
-        trees and [trees[place] for _, place in targets],
-    )
-    scores = {}
-    with progress(f"scoring by {name}", len(targets), "sources") as advance:
-        for (key, texts), of_source in zip(targets.items(), found, strict=True):
+    targets = [dict[str, None]() for _ in sources]
+    for one in contrasts:
+        targets[one.source].update(dict.fromkeys((one.correct, *one.incorrect)))
+    alternatives = zip(sources, map(tuple, targets), strict=True)
+    found = score_alternatives(translator, alternatives, trees)
+    scores = []
+    with progress(f"scoring by {name}", len(sources), "sources") as advance:
+        for texts, of_source in zip(targets, found, strict=True):
             # the targets of the scores are words, if the run tokenizes text
-            scores[key] = dict(zip(texts, of_source, strict=True))
+            scores.append(dict(zip(texts, of_source, strict=True)))
             advance(1)
-    return [_decide(scores[key], one) for key, one in zip(keys, contrasts, strict=True)]
+    return [_decide(scores[one.source], one) for one in contrasts]
 
 
 def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
@@ -208,7 +189,7 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
         raise SynmtError("the source has no piece that the model could read", where=contrast.where)
     (right, pieces), *wrong = [(float(one.log_probabilities.sum()), one.pieces) for one in chosen]
     truncated = any(one.source_dropped or one.target_dropped for one in chosen)
-    return Decision(right, pieces, tuple(wrong), truncated, any(one.unknown for one in chosen))
+    return Decision(right, pieces, tuple(wrong), truncated)
 
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
@@ -246,14 +227,16 @@ def accuracy_table(
     members = np.array(
         [[group in ("all", one.groups.get(by)) for group in names] for one in contrasts]
     )  # (N, G)
-    sources = np.array([one.source for one in contrasts])  # (N,)
+    _, sources = np.unique([one.source for one in contrasts], return_inverse=True)  # (N,)
+    count = int(sources.max()) + 1
+    sizes = sum_by_sentence(members, sources, count)  # (S, G)
     base = np.array([one.won for one in decisions[first]])  # (N,)
     rows = [[] for _ in names]
     for name, found in decisions.items():
-        won = np.array([one.won for one in found])  # (N,)
-        gains = won.astype(float) - base  # (N,)
-        intervals = _intervals(gains, sources, members, samples=samples, seed=seed)
         outcomes = np.array([(one.won, one.won_by_piece, one.tied) for one in found])  # (N, 3)
+        gains = outcomes[:, 0].astype(float) - base  # (N,)
+        gained = sum_by_sentence(gains[:, None] * members, sources, count)  # (S, G)
+        intervals = ratio_intervals(gained, sizes, samples=samples, seed=seed)
         for place, group in enumerate(names):
             inside = members[:, place]  # (N,)
             pairs = int(inside.sum())
@@ -261,12 +244,9 @@ def accuracy_table(
             share = wilson(wins, pairs)
             row: list[Value] = [group, pairs, name, share.value, share.interval]
             row += [by_piece / pairs, ties]
-            gained, lost = (int((gains[inside] == gain).sum()) for gain in (1, -1))
-            if name == first:
-                row += [None, None, None]
-            else:
-                row += [(gained - lost) / pairs, intervals[place], mcnemar(gained, lost)]
-            rows[place].append(row)
+            more, fewer = (int((gains[inside] == gain).sum()) for gain in (1, -1))
+            compared = [(more - fewer) / pairs, Interval(*intervals[place]), mcnemar(more, fewer)]
+            rows[place].append(row + ([None] * 3 if name == first else compared))
     resampled = f"bootstrap of the sources, {samples:,} resamples, seed {seed}"
     columns = [
         text_column(by, name="group"),
@@ -276,8 +256,7 @@ def accuracy_table(
         share_column("95 %", about="Wilson's interval"),
         share_column("by piece", about="by the mean log-probability of a piece"),
         count_column("ties"),
-        share_column("difference", signed=True, about=f"from {first}"),
-        share_column("95 % of difference", signed=True, about=resampled),
+        *difference_columns(first, resampled, share_column),
         Column(title="p", kind="p", about="McNemar's exact test"),
     ]
     in_order = [row for of_group in rows for row in of_group]
@@ -289,20 +268,3 @@ def mcnemar(gained: int, lost: int) -> float:
     from scipy.stats import binomtest
 
     return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
-
-
-def _intervals(
-    differences: DoubleArray, sources: IntArray, members: BoolArray, *, samples: int, seed: int
-) -> list[Interval]:
-    """Resample the sources: differences (N,), sources (N,) and members (N, G) -> G intervals.
-
-    A group that is in no resample has the widest interval, [-1, 1].
-    """
-    places, rows = np.unique(sources, return_inverse=True)
-    above = sum_by_sentence(differences[:, None] * members, rows, len(places))  # (S, G)
-    below = sum_by_sentence(members, rows, len(places))  # (S, G)
-    with warnings.catch_warnings():
-        # numpy warns of groups that are in no resample
-        warnings.simplefilter("ignore", RuntimeWarning)
-        intervals = ratio_intervals(above, below, samples=samples, seed=seed)
-    return [Interval(-1, 1) if np.isnan(low) else Interval(low, high) for low, high in intervals]

@@ -38,7 +38,7 @@ from typing import Any
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import read_aligned, read_table
 from synmt.files.reading import open_binary
-from synmt.syntax.parse import Parse, without_whitespace
+from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
 
@@ -103,23 +103,21 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
     """
     entries, contrasts, identical = [], [], []
     for name in names:
-        before = len(contrasts)
-        of_set = {"set": name} if len(names) > 1 else {}
         for entry in _read(name):
-            if entry.contrasts and not without_whitespace(entry.source):
-                raise SynmtError("the source has no text", where=entry.where)
             for incorrect, groups in entry.contrasts:
                 if any(entry.correct.split() == wrong.split() for wrong in incorrect):
                     identical.append(entry.where)
                     continue
-                known = {by: value for by, value in groups.items() if value not in (None, "")}
-                labels = of_set | {by: _label(by, str(value)) for by, value in known.items()}
-                contrasts.append(
-                    Contrast(len(entries), entry.correct, incorrect, labels, entry.where)
-                )
+                labels = {"set": name} if len(names) > 1 else {}
+                for by, value in groups.items():
+                    if value not in (None, ""):
+                        labels[by] = _label(by, str(value))
+                place = len(entries)
+                contrasts.append(Contrast(place, entry.correct, incorrect, labels, entry.where))
             entries.append(entry)
-        if len(contrasts) == before:
-            raise SynmtError("there are no contrasts of different translations", where=name)
+    if not contrasts:
+        what = "there are no contrasts of different translations"
+        raise SynmtError(what, where=", ".join(names))
     if identical:
         what = "left out, since both translations are the same"
         _logger.warning(f"{what}: {len(identical):,}, such as {identical[0]}")
@@ -177,12 +175,14 @@ def _controlled_label(by: str, value: str | int) -> str:
 
 
 def _read_folders(path: Path) -> Iterator[_Entry]:
-    folders = [one for one in (path, *sorted(path.iterdir())) if any(one.glob("src.*"))]
+    folders = [one for one in (path, *sorted(path.iterdir())) if _texts(one)]
     if not folders:
         raise SynmtError("the folder has no contrastive set", where=str(path), allowed=_ALLOWED)
-    # a folder with texts of its own is one set
-    for folder in folders[:1] if folders[0] == path else folders:
-        files = [_find_text(folder, kind) for kind in ("src", "correct", "incorrect")]
+    for folder in folders:
+        files = _texts(folder)
+        if [file.name.split(".")[0] for file in files] != ["src", "correct", "incorrect"]:
+            what = "the folder must have one text each of src, correct and incorrect"
+            raise SynmtError(what, where=str(folder), allowed=_ALLOWED)
         groups = {"phenomenon": folder.resolve().name}
         lines = zip(*read_aligned(files), strict=True)
         for number, (source, correct, incorrect) in enumerate(lines, start=1):
@@ -190,17 +190,10 @@ def _read_folders(path: Path) -> Iterator[_Entry]:
             yield _Entry(source, correct, [((incorrect,), groups)], where)
 
 
-def _find_text(folder: Path, kind: str) -> Path:
-    # trees may stand beside the texts, such as src.en.conllu
-    paths = [path for path in folder.glob(f"{kind}.*") if _has_one_suffix(path)]
-    if len(paths) != 1:
-        what = f"the folder must have one text {kind}.LANGUAGE, and has {len(paths)}"
-        raise SynmtError(what, where=str(folder))
-    return paths[0]
-
-
-def _has_one_suffix(path: Path) -> bool:
-    return path.name.removesuffix(".gz").count(".") == 1
+def _texts(folder: Path) -> list[Path]:
+    """List the texts of a set; trees may stand beside them, such as src.en.conllu."""
+    files = [file for name in ("src", "correct", "incorrect") for file in folder.glob(f"{name}.*")]
+    return [file for file in files if file.name.removesuffix(".gz").count(".") == 1]
 
 
 def _read_table(path: Path) -> Iterator[_Entry]:
@@ -235,15 +228,15 @@ def _error_entry(entry: dict[str, Any], where: str) -> _Entry:
     """Take the contrasts of LingEval97."""
     contrasts = []
     for error in entry["errors"]:
-        groups = {"phenomenon": error.get("type")}
-        groups |= {by: error.get(by) for by in ("distance", "frequency")}
+        names = {"phenomenon": "type", "distance": "distance", "frequency": "frequency"}
+        groups = {by: error.get(name) for by, name in names.items()}
         contrasts.append(((_text(error["contrastive"]),), groups))
     return _Entry(_text(entry["source"]), _text(entry["reference"]), contrasts, where)
 
 
 def _pronoun_entry(entry: dict[str, Any], where: str) -> _Entry:
     """Take the contrast of ContraPro."""
-    pronouns = (str(entry.get(name) or "").lower() for name in ("src pronoun", "ref pronoun"))
+    pronouns = [str(entry.get(name) or "").lower() for name in ("src pronoun", "ref pronoun")]
     distance, inside = entry.get("ante distance"), entry.get("intrasegmental")
     far = isinstance(distance, int) and distance > _FARTHEST
     groups = {
