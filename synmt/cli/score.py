@@ -227,7 +227,8 @@ def _check(options: ScoreArguments, task: str, typed: Typed) -> None:
         raise UsageError(f"{typed[task]} needs a model", do="Add `--run RUN`")
     if task == "target" and (not options.source or len(options.runs) > 1):
         raise UsageError("--target needs --source and one model", do="Add `--source FILE`")
-    piped({"source": options.source, "target": options.target, "parses": options.parses})
+    names = ("systems", "reference", "source", "target", "parses")
+    piped({name: getattr(options, name) for name in names})
 
 
 def _judge(options: ScoreArguments, kind: Format) -> None:

@@ -206,9 +206,11 @@ def _read(
 ) -> list[System]:
     texts = [text for text in (*systems, references, sources) if text is not None]
     are_files = {isinstance(text, str | Path) for text in texts}
-    if not systems or len(are_files) > 1 or (references is None and False in are_files):
-        what = "there must be systems; all texts are paths, or all are lists of lines"
-        raise UsageError(what, do="Give translations or a run, and references of lists of lines")
+    if not systems:
+        raise UsageError("there is nothing to score", do="Give translations or a run")
+    if len(are_files) > 1 or (references is None and False in are_files):
+        what = "systems, references and sources must all be paths, or all be lists of lines"
+        raise UsageError(what)
     if False in are_files:
         return systems_from_lines(systems, references, sources)
     paths = [Path(text) for text in systems]

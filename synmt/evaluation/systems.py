@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from synmt.data.inputs import describe_input, differences, recorded_inputs
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import Lines, printable, warn_of_unspaced
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
@@ -163,8 +164,7 @@ def matching(path: Path) -> list[Path]:
     # `runs/*` also matches folders of other things
     matches = [one for one in matches if not one.is_dir() or (one / "run.json").exists()] or matches
     if not matches:
-        what = "no such file or run folder, and none that matches it as a pattern"
-        raise SynmtError(what, where=printable(path))
+        raise SynmtError("no such file or run folder", where=printable(path))
     return matches
 
 
@@ -199,17 +199,20 @@ def name_with_seed(name: str, seed: int) -> str:
 
 
 def check_one_system(runs: Sequence[Path]) -> None:
-    """Raise UsageError if the recipes of run folders differ in more than the seed."""
+    """Raise UsageError if run folders differ in more than the seed: in recipes, or in what they
+    learned from."""
     from synmt.recipe.load import recipe_values
     from synmt.run_folder import find_run
 
     found = [find_run(folder) for folder in runs]
     for other in found[1:]:
         values = [recipe_values(run.recipe()) for run in (found[0], other)]
-        for key, before, after in recipe_differences(*values, _MAY_DIFFER):
+        inputs = [recorded_inputs(run.info()) for run in (found[0], other)]
+        changed = [key for key, *_ in recipe_differences(*values, _MAY_DIFFER)]
+        changed += [describe_input(*one) for one in differences(*inputs)]
+        if changed:
             raise UsageError(
-                f"not a seed of the same system as {found[0].folder}: {key} is {after} here, "
-                f"{before} there",
+                f"not a seed of the same system as {found[0].folder}: another {changed[0]}",
                 where=str(other.folder),
                 do="To score the translations of different systems as seeds, give the files, such "
                 "as 'runs/*/tests/test/hypothesis.txt'",

@@ -104,7 +104,7 @@ labels.tsv => LABELS.tsv needs {GROUPED}. Add one of them.
 --trees --by-length --plot x.png => x.png: several analyses would draw into one file
 --by-length labels.tsv => no chosen analysis uses the labels. Add `--by-label`
 --by-length --unit word => Did you mean 'words'?
---by-length --test chalenge => Its test sets: challenge, test. Did you mean 'challenge'?
+--by-length --test chalenge => Test sets: challenge, test. Did you mean 'challenge'?
 --by-length --plot x.bmp => unsupported picture format
 --by-depth --unit pieces => no chosen analysis uses --unit. Add `--by-length`
 --by-length --top 5 => --top needs --compare or --words or --ngrams. Add one of them.
@@ -129,7 +129,7 @@ def test_wrong_usage_is_explained_in_one_message(runs, arguments, message):
 
 
 UNLIKE = """
-short => short: its test set 'test' is not that of pascal: 2 sentences, not 3
+short => short: its test set 'test' is not that of pascal
 other => line 3 of the references differs
 lines.txt => lines.txt: 1 line, but
 nowhere => no such file or run folder

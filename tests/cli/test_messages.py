@@ -42,8 +42,7 @@ REFUSED = """
 2 | score --json --format tsv text | --json and --format tsv are two formats. Give one
 2 | score | there is nothing to score. Give translations or a run
 2 | score --target text | --target needs a model. Add `--run RUN`
-2 | score --run a --target text | --target needs --source. Add `--source FILE`
-2 | score --run a --source text | --source needs --target. Add `--target FILE`, or leave
+2 | score --run a --target text | --target needs --source and one model. Add `--source FILE`
 2 | analyze | no analysis is chosen. Choose one or more of --by-length
 1 | --log-file no/folder/log score -r a b | no/folder/log: cannot write: No such file or directory
 """

@@ -38,10 +38,10 @@ def test_lines_in_memory_are_scored_and_compared_with_the_first():
 
 
 REFUSED = [
-    ([["Ja."]], None, {}, "all texts are paths, or all are lists of lines"),
-    ([Path("one.de")], REFERENCES, {}, "all texts are paths, or all are lists of lines"),
+    ([["Ja."]], None, {}, "must all be paths, or all be lists of lines"),
+    ([Path("one.de")], REFERENCES, {}, "must all be paths, or all be lists of lines"),
     ([FIRST, SECOND[:2]], REFERENCES, {}, "equally many lines, and one or more, not 2 and 3"),
-    ([], REFERENCES, {}, "there must be systems"),
+    ([], REFERENCES, {}, "there is nothing to score"),
     ([FIRST, SECOND], REFERENCES, {"tests": ["bootstap"]}, "no test 'bootstap'"),
 ]
 
