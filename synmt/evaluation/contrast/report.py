@@ -169,18 +169,24 @@ def decide(
     name: of the model, for the progress.
     """
     sources, contrasts = contrast_set.sources, contrast_set.contrasts
-    targets = [dict[str, None]() for _ in sources]
-    for one in contrasts:
-        targets[one.source].update(dict.fromkeys((one.correct, *one.incorrect)))
-    alternatives = zip(sources, map(tuple, targets), strict=True)
+    # a source that occurs several times is read once, unless each has its own tree
+    known = dict[str, int]()
+    rows = [
+        one.source if trees else known.setdefault(sources[one.source], one.source)
+        for one in contrasts
+    ]
+    targets = {row: dict[str, None]() for row in (range(len(sources)) if trees else rows)}
+    for row, one in zip(rows, contrasts, strict=True):
+        targets[row].update(dict.fromkeys((one.correct, *one.incorrect)))
+    alternatives = ((sources[row], tuple(texts)) for row, texts in targets.items())
     found = score_alternatives(translator, alternatives, trees)
-    scores = []
-    with progress(f"scoring by {name}", len(sources), "sources") as advance:
-        for texts, of_source in zip(targets, found, strict=True):
+    scores = {}
+    with progress(f"scoring by {name}", len(targets), "sources") as advance:
+        for (row, texts), of_source in zip(targets.items(), found, strict=True):
             # the targets of the scores are words, if the run tokenizes text
-            scores.append(dict(zip(texts, of_source, strict=True)))
+            scores[row] = dict(zip(texts, of_source, strict=True))
             advance(1)
-    return [_decide(scores[one.source], one) for one in contrasts]
+    return [_decide(scores[row], one) for row, one in zip(rows, contrasts, strict=True)]
 
 
 def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
