@@ -222,10 +222,5 @@ def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> Non
 def scoring_options(
     outputs: Outputs, tokenize: str | None, lowercase: bool | None, metric: str = "bleu"
 ) -> MetricOptions:
-    """Choose how to score: as the user says, else as the run's recipe does; warns if the metric
-    finds no words."""
-    from synmt.evaluation.metrics import warn_of_unspaced
-
-    options = outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
-    warn_of_unspaced(outputs.system, outputs.reference, [metric], options.tokenize)
-    return options
+    """Choose how to score: as the user says, else as the run's recipe does."""
+    return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -176,17 +176,11 @@ class ScoreArguments:
     cluster: Cluster = None
 
 
-_OF_MODELS = ("runs", "checkpoint", "parses", "parser", "batch_size", "device")
-_APPLIES = {
-    "contrast": (*_OF_MODELS, "contrast", "samples", "seed"),
-    "target": (*_OF_MODELS, "target", "source", "cluster"),
-    "systems": (
-        *("systems", "runs", "reference", "source", "test", "metrics", "on", "tokenize"),
-        *("lowercase", "comet_model", "beer", "sentences", "cost", "group_seeds", "tests"),
-        *("samples", "seed"),
-    ),
-}
-"""The options of each task: contrastive sets, pairs, and translations."""
+_FOR_TRANSLATIONS = (
+    *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model"),
+    *("beer", "sentences", "cost", "group_seeds", "tests"),
+)
+_FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
 
 
 @command
@@ -206,8 +200,7 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
     Example: [bold]synmt score --run runs/multi30k-tiny runs/multi30k-pascal --contrast
         controlled[/]
     """
-    task = "contrast" if options.contrast else "target" if options.target else "systems"
-    _check(options, task, typed)
+    _check(options, typed)
     if options.contrast:
         _judge(options, tables.format)
     elif options.target and options.source:
@@ -216,16 +209,16 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
         _score_translations(options, tables.format)
 
 
-def _check(options: ScoreArguments, task: str, typed: Typed) -> None:
+def _check(options: ScoreArguments, typed: Typed) -> None:
     """Refuse options of another task, and a task that lacks some."""
-    for field in fields(options):
-        if field.name in typed and field.name not in _APPLIES[task]:
-            what = f"does not apply to {typed.get(task, 'translations')}"
+    task = "--contrast" if options.contrast else "--target" if options.target else ""
+    for name in _FOR_TRANSLATIONS if task else _FOR_MODELS:
+        if name in typed:
             do = "Score translations, or let models score texts by --target or --contrast"
-            raise UsageError(f"{typed[field.name]} {what}", do=do)
-    if task != "systems" and not options.runs:
-        raise UsageError(f"{typed[task]} needs a model", do="Add `--run RUN`")
-    if task == "target" and (not options.source or len(options.runs) > 1):
+            raise UsageError(f"{typed[name]} does not apply to {task or 'translations'}", do=do)
+    if task and not options.runs:
+        raise UsageError(f"{task} needs a model", do="Add `--run RUN`")
+    if task == "--target" and (not options.source or len(options.runs) > 1):
         raise UsageError("--target needs --source and one model", do="Add `--source FILE`")
     names = ("systems", "reference", "source", "target", "parses")
     piped({name: getattr(options, name) for name in names})
@@ -312,5 +305,5 @@ def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Form
 
 
 def _split(names: str) -> list[str]:
-    """Split names at commas, without repetitions."""
-    return list(dict.fromkeys(name.strip().lower() for name in names.split(",")))
+    """Split names at commas."""
+    return [name.strip().lower() for name in names.split(",")]

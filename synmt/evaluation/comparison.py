@@ -42,7 +42,6 @@ from synmt.evaluation.systems import (
     group_paths,
     read_groups,
     systems_from_lines,
-    warn_about_texts,
 )
 from synmt.reporting.progress import progress
 
@@ -85,7 +84,7 @@ class SignificancePlan:
     resamples, swaps: number of samples of the bootstrap and of the randomization.
     """
 
-    tests: tuple[str, ...] | None = None
+    tests: Sequence[str] | None = None
     resamples: int = SAMPLES
     swaps: int = SWAPS
     seed: int = SEED
@@ -171,8 +170,7 @@ def compare_systems(
     for name in tests or ():
         if name not in TESTS:
             raise unknown_name("test", name, TESTS)
-    chosen = None if tests is None else tuple(tests)
-    plan = SignificancePlan(chosen, samples or SAMPLES, samples or SWAPS, seed)
+    plan = SignificancePlan(tests, samples or SAMPLES, samples or SWAPS, seed)
     first = read[0].seeds[0]
     scoring = first.scoring.updated(
         tokenize=options.tokenize,
@@ -181,7 +179,6 @@ def compare_systems(
         beer_folder=options.beer_folder,
     )
     made, results = {name: make_metric(name, scoring) for name in metrics}, {}
-    warn_about_texts(read, metrics, scoring.tokenize)
     with progress("scoring", len(made), "metrics") as advance:
         for name, metric in made.items():
             scores = [[score_outputs(metric, seed) for seed in system.seeds] for system in read]

@@ -15,6 +15,7 @@ from typing import Any
 from synmt.errors import RETRANSLATE
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
+from synmt.reporting.progress import duration
 from synmt.reporting.values import Column, Table, Value, count_column, text_column
 from synmt.run_folder import Run
 
@@ -95,6 +96,14 @@ def _weights(path: Path) -> int | None:
         return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
 
 
+def cost_line(run: Run) -> str:
+    """Write in one line what a run cost, as far as it is known."""
+    cost = run_cost(run)
+    weights = cost.weights and f"{cost.weights:,} weights"
+    training = cost.seconds and f"training {duration(cost.seconds)}"
+    return ", ".join(part for part in (weights, training) if part)
+
+
 _PER_SECOND = "for each second of processor time"
 _COLUMNS = [
     count_column("weights"),
@@ -158,5 +167,5 @@ def _steps_to(goal: float | None, cost: RunCost) -> int | None:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     """Average values; None if one is not known."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    return sum(known) / len(known) if len(known) == len(values) and known else None
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None

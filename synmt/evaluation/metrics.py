@@ -19,9 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
-import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -38,8 +36,6 @@ from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.files.reading import cache_folder, fingerprint, read_lines
 from synmt.files.writing import write_atomically
 from synmt.recipe.schema import EvaluationRecipe
-
-_logger = logging.getLogger(__name__)
 
 Aggregate = Callable[[DoubleArray], float]
 Lines = Sequence[str]
@@ -66,10 +62,6 @@ ignored."""
 
 _STORED = "<f8"
 """Doubles in the same byte order on every machine."""
-
-_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{8,}")
-"""A phrase in a script without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese,
-Chinese."""
 
 
 class Metric(ABC):
@@ -193,22 +185,6 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
     return metric
 
 
-def score_system(
-    hypotheses: Lines,
-    references: Lines,
-    metrics: Lines = ("bleu",),
-    *,
-    sources: Lines | None = None,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-) -> dict[str, Score]:
-    """Score the translations of a system by each metric."""
-    options = MetricOptions(tokenize, lowercase)
-    return {
-        name: score(make_metric(name, options), hypotheses, references, sources) for name in metrics
-    }
-
-
 def score(
     metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None = None
 ) -> Score:
@@ -291,32 +267,16 @@ def check_texts(
         raise SynmtError(f"{what}, not {' and '.join(map(str, lengths))}")
 
 
-def warn_of_unspaced(
-    name: str, lines: Lines, metrics: Lines, tokenize: str, *, option: str = "`--tokenize`"
-) -> None:
-    """Warn of a text without spaces between words, in which BLEU finds no words by default.
-
-    name: the text's.
-    metrics: names in `metrics.METRICS`.
-    tokenize: the tokenization of BLEU.
-    option: where the user sets it.
-    """
-    phrases = sum(bool(_UNSPACED.search(line)) for line in lines)
-    scored = any(metric.startswith("bleu") for metric in metrics) and tokenize == "13a"
-    if scored and phrases * 2 > len(lines):
-        what = f"has no spaces between words; BLEU needs {option} zh, ja-mecab or char"
-        _logger.warning(f"{name} {what}")
-
-
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
-    """Read parallel texts; all must have the same number of lines as the first."""
-    first, *others = texts = [list(read_lines(path)) for path in paths]
-    if not first:
-        raise SynmtError("the file is empty", where=printable(paths[0]))
-    for path, text in zip(paths[1:], others, strict=True):
-        if len(text) != len(first):
-            what = f"{len(text):,} lines, but {printable(paths[0])} has {len(first):,}"
-            raise SynmtError(what, where=printable(path), do="Line n of both must belong together")
+    """Read parallel texts, which have the same number of lines."""
+    texts = [list(read_lines(path)) for path in paths]
+    lengths = [len(text) for text in texts]
+    if min(lengths) < max(lengths) or not lengths[0]:
+        counts = [
+            f"{printable(path)} {count:,}" for path, count in zip(paths, lengths, strict=True)
+        ]
+        what = f"texts must have equally many lines, and one or more, not {', '.join(counts)}"
+        raise SynmtError(what, do="Line n of all must belong together")
     return texts
 
 

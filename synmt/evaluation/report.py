@@ -35,18 +35,15 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
 
 
 def _seed_table(comparison: SystemComparison) -> Table:
-    found = [
-        (system.name, seed.path, score)
-        for system, seed, scores in comparison.by_seed()
-        for score in scores.values()
-    ]
-    details = list(dict.fromkeys(name for *_, score in found for name in score.details))
-    rows = []
-    for system, seed, score in found:
-        row: list[Value] = [system, seed, score.metric.title, score.value]
-        rows.append(row + [score.details.get(name) for name in details])
+    rows = list[list[Value]]()
+    # BLEU-4 includes the components of BLEU-1
+    details = max((one[0].seeds[0].details for one in comparison.results.values()), key=len)
+    for system, seed, scores in comparison.by_seed():
+        for score in scores.values():
+            row = [system.name, seed.path, score.metric.title, score.value]
+            rows.append([*row, *map(score.details.get, details)])
     columns = [text_column("system"), text_column("seed"), text_column("metric")]
-    columns += [Column(title="score"), *(Column(title=name.replace("_", " ")) for name in details)]
+    columns += [Column(title=name.replace("_", " ")) for name in ("score", *details)]
     return Table(columns=columns, rows=rows, shared=2)
 
 

@@ -193,7 +193,6 @@ def bootstrap_scores(
 
     The middle 95 % of a column is the interval of that system's score.
     """
-    assert len({one.shape for one in statistics}) == 1, [one.shape for one in statistics]
     side_by_side = np.hstack(statistics)  # (N, M·S)
     return np.array(
         [
@@ -245,7 +244,6 @@ def swapped_differences(
     pairs = lcm(len(base), len(system))
     first = np.hstack([base[pair % len(base)] for pair in range(pairs)])  # (N, M·S)
     second = np.hstack([system[pair % len(system)] for pair in range(pairs)])  # (N, M·S)
-    assert first.shape == second.shape, (first.shape, second.shape)
     both = first.sum(0) + second.sum(0)  # (M·S,)
     differences = []
     for coins in _toss_coins(len(first), samples=samples, seed=seed):

@@ -6,7 +6,6 @@ Which paths are one system: patterns and seeds, and the names that systems have 
 from __future__ import annotations
 
 import glob
-import logging
 import os
 import re
 from collections.abc import Sequence
@@ -15,12 +14,10 @@ from pathlib import Path
 
 from synmt.data.inputs import describe_input, differences, recorded_inputs
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import Lines, printable, warn_of_unspaced
+from synmt.evaluation.metrics import Lines, printable
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
 from synmt.files.reading import read_lines
 from synmt.recipe.load import recipe_differences
-
-_logger = logging.getLogger(__name__)
 
 _SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
@@ -28,9 +25,17 @@ _MAY_DIFFER = {
     "name",
     "evaluation",
     "decoding.batch_size",
-    *(f"training.{key}" for key in ("seed", "device", "compile", "log_every", "keep")),
-    *(f"parser.{key}" for key in ("seed", "workers", "device")),
-    *(f"target_parser.{key}" for key in ("seed", "workers", "device")),
+    "training.seed",
+    "training.device",
+    "training.compile",
+    "training.log_every",
+    "training.keep",
+    "parser.seed",
+    "parser.workers",
+    "parser.device",
+    "target_parser.seed",
+    "target_parser.workers",
+    "target_parser.device",
 }
 """Recipe keys in which seeds of one system may differ."""
 
@@ -76,16 +81,16 @@ def read_groups(
     for name, (_, seeds) in zip(names, groups, strict=True):
         found = []
         for path in seeds:
-            shown, outputs = printable(path), runs.get(path)
+            shown = printable(path)
+            outputs = runs.get(path)
             if outputs is None:
                 lines, system = list(read_lines(path)), Path(shown).name
                 outputs = replace(first, system=system, hypothesis=lines, tokens=None, run=None)
-            elif references is None:
+            if references is None:
                 check_same_test(first, outputs)
             _check_length(path, outputs.hypothesis, first)
-            if source is not None:
-                outputs = replace(outputs, source=first.source, raw_source=None)
-            found.append(replace(outputs, path=shown, reference=first.reference))
+            outputs = replace(outputs, path=shown, reference=first.reference)
+            found.append(replace(outputs, source=first.source, raw_source=first.raw_source))
         systems.append(System(name, found))
     return systems
 
@@ -107,24 +112,6 @@ def systems_from_lines(
         name = f"system {number}"
         found.append(System(name, [replace(shared, path=name, hypothesis=list(lines))]))
     return found
-
-
-def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -> None:
-    """Warn of texts that the metrics cannot score well: tokenized lines, words without spaces.
-
-    metrics: names in `metrics.METRICS`.
-    tokenize: the tokenization of BLEU.
-    """
-    warn_of_unspaced("the reference", systems[0].seeds[0].reference, metrics, tokenize)
-    if tokenize == "none" or not any(name.startswith("bleu") for name in metrics):
-        return
-    for seed in [seed for system in systems for seed in system.seeds]:
-        # a tenth of the lines of a tokenized text end in a full stop after a space, at least
-        if sum(line.rstrip().endswith(" .") for line in seed.hypothesis) * 10 > len(
-            seed.hypothesis
-        ):
-            what = "looks tokenized; BLEU expects plain text, or `--tokenize none`"
-            _logger.warning(f"{seed.path} {what}")
 
 
 def group_paths(

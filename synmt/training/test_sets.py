@@ -15,13 +15,7 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import RETRANSLATE
-from synmt.evaluation.metrics import (
-    cached_score,
-    make_metric,
-    options_of,
-    score_system,
-    warn_of_unspaced,
-)
+from synmt.evaluation.metrics import cached_score, make_metric, options_of, score
 from synmt.evaluation.outputs import tokens_folder
 from synmt.files.checksums import recording
 from synmt.files.json_files import read_json
@@ -139,22 +133,14 @@ def _write_test(
     remove(cache)
     options = options_of(recipe.evaluation)
     values = {}
-    tokenize = recipe.evaluation.tokenize
-    warn_of_unspaced(
-        files.target.name,
-        references,
-        recipe.evaluation.metrics,
-        tokenize,
-        option="`evaluation.tokenize`",
-    )
     for name in recipe.evaluation.metrics:
-        score = cached_score(
+        scored = cached_score(
             make_metric(name, options), hypotheses, references, sources=text.source, folder=cache
         )
         values[name] = {
-            "score": score.value,
-            "signature": score.signature,
-            "details": score.details,
+            "score": scored.value,
+            "signature": scored.signature,
+            "details": scored.details,
         }
     write_json(folder / "scores.json", values, indent=1)
 
@@ -180,21 +166,15 @@ def validation_bleu(
     text = list(read_lines(corpus.valid.target))
     if tokenizer.recipe.already_cut and not on_tokens:
         text = [tokenizer.join(line) for line in text]
-    tokenize = recipe.evaluation.tokenize
-    warn_of_unspaced(
-        corpus.valid.target.name, text, ("bleu",), tokenize, option="`evaluation.tokenize`"
-    )
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(
         update={"beam_size": recipe.training.validation_beam_size}
     )
-    lowercase = recipe.evaluation.lowercase
+    bleu = make_metric("bleu", options_of(recipe.evaluation))
 
-    def score(model: Seq2Seq) -> float:
+    def translate_and_score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
         hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
-        return score_system(
-            hypotheses, references, ("bleu",), tokenize=tokenize, lowercase=lowercase
-        )["bleu"].value
+        return score(bleu, hypotheses, references).value
 
-    return score
+    return translate_and_score

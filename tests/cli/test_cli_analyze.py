@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from analyzing import finish, report, run
 from cases import cases
+from scored import score_system
 from small_run import write_tests
 from tiny import synmt
 
 from synmt.analysis.inputs import parse_in_parts
-from synmt.evaluation.metrics import score_system
 from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]

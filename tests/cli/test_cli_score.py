@@ -81,14 +81,6 @@ def test_json_compares_every_further_system_with_the_first(files):
     assert {"bootstrap p", "randomization p"} == {name for name in second if name[-2:] == " p"}
 
 
-def test_tokenised_text_gives_a_warning_on_stderr(files):
-    write_lines(files / "cut.de", ["Der Affe .", "Er .", "Ja ."])
-    result = score_files("cut.de", "-m", "bleu")
-    assert "cut.de looks tokenized" in result.stderr
-    for options in (("--tokenize", "none"), ("-m", "ribes")):
-        assert "tokenized" not in score_files("cut.de", *options).stderr
-
-
 @pytest.mark.parametrize(
     ("given", "name"),
     [
@@ -204,7 +196,6 @@ one.de --model a --contrast controlled | TRANSLATIONS does not apply to --contra
 --run runs/a | runs/a: no such file or run folder
 --run a --target t | --target needs --source
 --run a --device cpu | --device does not apply to translations
---model a --source s --contrast x | --source does not apply to --contrast
 --model a b --source s --target t | --target needs --source and one model
 --model a --source - --target - | read only once, not by source and target
 """

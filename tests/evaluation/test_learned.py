@@ -4,9 +4,10 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from scored import score_system
 
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import MetricOptions, make_metric, score, score_system
+from synmt.evaluation.metrics import MetricOptions, make_metric, score
 
 HYPOTHESES, REFERENCES, SOURCES = (
     ["ein Affe", "Bananen"],

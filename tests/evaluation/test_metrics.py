@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest
+from scored import score_system
 
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import (
@@ -11,8 +12,6 @@ from synmt.evaluation.metrics import (
     MetricOptions,
     make_metric,
     read_aligned,
-    score_system,
-    warn_of_unspaced,
 )
 from synmt.evaluation.significance import bootstrap_scores, paired_bootstrap
 from synmt.files.reading import read_lines
@@ -158,12 +157,19 @@ The word 猫 means cat.
 """
 
 
-def test_a_text_without_spaces_needs_another_tokenization(caplog):
+def test_texts_that_need_another_tokenization_are_named(caplog):
     for texts, warned in ((UNSPACED, True), (SPACED, False)):
         for line in texts.split("\n")[1:-1]:
             caplog.clear()
-            warn_of_unspaced("text", [line], ["bleu", "chrf"], "13a", option="`tokenize`")
-            message = "text has no spaces between words; BLEU needs `tokenize` zh, ja-mecab or char"
-            assert (caplog.messages == [message]) == warned, line
-            warn_of_unspaced("text", [line], ["bleu"], "zh")
-            assert len(caplog.messages) == warned
+            score_system([line], [line])
+            message = "no spaces between words: BLEU needs the tokenization `zh`, `ja-mecab`"
+            assert (message in caplog.text) == warned, line
+    for lines, warned in ((99, False), (100, True)):
+        caplog.clear()
+        score_system(["Ja ."] * lines, ["Ja."] * lines)
+        assert (
+            "the text looks tokenized: BLEU needs the tokenization `none`" in caplog.text
+        ) == warned
+    caplog.clear()
+    score_system(["我昨天在北京看见了 ."] * 100, ["我昨天在北京看见了 ."] * 100, tokenize="zh")
+    assert not caplog.messages

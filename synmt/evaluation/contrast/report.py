@@ -103,7 +103,7 @@ def judge_models(options: ContrastOptions) -> Report:
 def _judge(model: Path, contrast_set: ContrastSet, options: ContrastOptions) -> list[Decision]:
     translator = load_translator(model, options)
     trees = _find_trees(translator, contrast_set, options.parses)
-    decisions = decide(translator, contrast_set, trees, name=model.name)
+    decisions = decide(translator, contrast_set, trees)
     if truncated := sum(one.truncated for one in decisions):
         what = "too long for the model (filters.max_pieces), and scored in part"
         _logger.warning(f"{model}: {truncated:,} of {len(decisions):,} pairs are {what}")
@@ -160,13 +160,10 @@ def decide(
     translator: Translator,
     contrast_set: ContrastSet,
     trees: Sequence[Parse] | None = None,
-    *,
-    name: str = "the model",
 ) -> list[Decision]:
     """Score the translations of every contrast by a model.
 
     trees: of the sources; by default the model's parser makes them.
-    name: of the model, for the progress.
     """
     sources, contrasts = contrast_set.sources, contrast_set.contrasts
     # a source that occurs several times is read once, unless each has its own tree
@@ -181,7 +178,7 @@ def decide(
     alternatives = ((sources[row], tuple(texts)) for row, texts in targets.items())
     found = score_alternatives(translator, alternatives, trees)
     scores = {}
-    with progress(f"scoring by {name}", len(targets), "sources") as advance:
+    with progress("scoring contrasts", len(targets), "sources") as advance:
         for (row, texts), of_source in zip(targets.items(), found, strict=True):
             # the targets of the scores are words, if the run tokenizes text
             scores[row] = dict(zip(texts, of_source, strict=True))

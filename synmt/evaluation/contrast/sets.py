@@ -240,7 +240,7 @@ def _pronoun_entry(entry: dict[str, Any], where: str) -> _Entry:
     distance, inside = entry.get("ante distance"), entry.get("intrasegmental")
     far = isinstance(distance, int) and distance > _FARTHEST
     groups = {
-        "phenomenon": entry.get("type") or ":".join(pronouns).strip(":"),
+        "phenomenon": ":".join(pronouns).strip(":"),
         "antecedent distance": f">{_FARTHEST}" if far else distance,
         "antecedent in the sentence": None if inside is None else "yes" if inside else "no",
     }
