@@ -156,8 +156,7 @@ class ScoreArguments:
             "such folders; .tsv; .json of LingEval97 or ContraPro; or `controlled` for those of "
             "the controlled corpus. "
             "Repeat the option for more. Log-probabilities favour the shorter text of a pair; "
-            "means over the pieces do "
-            "not. --json has each group's accuracy by both.",
+            "means over the pieces do not.",
             metavar="PATH|controlled",
         ),
     ] = ()

@@ -209,7 +209,7 @@ def _read(
         what = "systems, references and sources must all be paths, or all be lists of lines"
         raise UsageError(what)
     if False in are_files:
-        return systems_from_lines(systems, references, sources)
+        return systems_from_lines(systems, references or (), sources)
     paths = [Path(text) for text in systems]
     return read_groups(
         group_paths(paths, group_seeds=options.group_seeds),

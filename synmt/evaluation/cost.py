@@ -99,9 +99,9 @@ def _weights(path: Path) -> int | None:
 def cost_line(run: Run) -> str:
     """Write in one line what a run cost, as far as it is known."""
     cost = run_cost(run)
-    weights = cost.weights and f"{cost.weights:,} weights"
-    training = cost.seconds and f"training {duration(cost.seconds)}"
-    return ", ".join(part for part in (weights, training) if part)
+    parts = [f"{cost.weights:,} weights"] if cost.weights else []
+    parts += [f"training {duration(cost.seconds)}"] if cost.seconds else []
+    return ", ".join(parts)
 
 
 _PER_SECOND = "for each second of processor time"

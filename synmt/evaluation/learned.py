@@ -59,14 +59,13 @@ class Comet(MeanMetric):
 
 
 def _load_comet(package: Any, model: str) -> Any:
-    local = {"local_files_only": True} if offline() else {}
     try:
         if offline() and not model.endswith(".ckpt") and "/" not in model:
             # COMET would download a name from before the hub even with local_files_only
             raise FileNotFoundError("only models of the hub may be in the cache")
         if not model.endswith(".ckpt"):
-            model = package.download_model(model, **local)
-        return package.load_from_checkpoint(model, **local)
+            model = package.download_model(model, local_files_only=offline())
+        return package.load_from_checkpoint(model, local_files_only=offline())
     # COMET itself raises bare exceptions
     except Exception as error:
         do = "Look for its name on huggingface.co/Unbabel, or give the path of a checkpoint"

@@ -272,10 +272,8 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     texts = [list(read_lines(path)) for path in paths]
     lengths = [len(text) for text in texts]
     if min(lengths) < max(lengths) or not lengths[0]:
-        counts = [
-            f"{printable(path)} {count:,}" for path, count in zip(paths, lengths, strict=True)
-        ]
-        what = f"texts must have equally many lines, and one or more, not {', '.join(counts)}"
+        counts = dict(zip(map(printable, paths), lengths, strict=True))
+        what = f"texts must have equally many lines, and one or more, not {counts}"
         raise SynmtError(what, do="Line n of all must belong together")
     return texts
 

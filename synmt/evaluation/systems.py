@@ -193,10 +193,10 @@ def check_one_system(runs: Sequence[Path]) -> None:
 
     found = [find_run(folder) for folder in runs]
     for other in found[1:]:
-        values = [recipe_values(run.recipe()) for run in (found[0], other)]
-        inputs = [recorded_inputs(run.info()) for run in (found[0], other)]
-        changed = [key for key, *_ in recipe_differences(*values, _MAY_DIFFER)]
-        changed += [describe_input(*one) for one in differences(*inputs)]
+        before, after = (recipe_values(run.recipe()) for run in (found[0], other))
+        changed = [key for key, *_ in recipe_differences(before, after, _MAY_DIFFER)]
+        before, after = (recorded_inputs(run.info()) for run in (found[0], other))
+        changed += [describe_input(key, file) for key, file in differences(before, after)]
         if changed:
             raise UsageError(
                 f"not a seed of the same system as {found[0].folder}: another {changed[0]}",

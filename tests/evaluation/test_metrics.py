@@ -139,7 +139,7 @@ def test_a_tokenisation_that_needs_a_download_obeys_offline(monkeypatch, tmp_pat
 
 def test_an_empty_file_is_refused(tmp_path):
     (tmp_path / "empty").write_text("")
-    with pytest.raises(SynmtError, match="empty: the file is empty"):
+    with pytest.raises(SynmtError, match=r"one or more, not .*empty': 0"):
         read_aligned([tmp_path / "empty", tmp_path / "empty"])
 
 
@@ -167,9 +167,7 @@ def test_texts_that_need_another_tokenization_are_named(caplog):
     for lines, warned in ((99, False), (100, True)):
         caplog.clear()
         score_system(["Ja ."] * lines, ["Ja."] * lines)
-        assert (
-            "the text looks tokenized: BLEU needs the tokenization `none`" in caplog.text
-        ) == warned
+        assert ("looks tokenized: BLEU needs the tokenization `none`" in caplog.text) == warned
     caplog.clear()
     score_system(["我昨天在北京看见了 ."] * 100, ["我昨天在北京看见了 ."] * 100, tokenize="zh")
     assert not caplog.messages

@@ -77,8 +77,8 @@ def judge_models(options: ContrastOptions) -> Report:
         name: _judge(model, contrast_set, options)
         for name, model in zip(names, options.models, strict=True)
     }
-    groups = groupings(contrasts)
-    shown = {by: members for by, members in groups.items() if len(members) <= MOST_GROUPS}
+    groups = groupings(contrasts).items()
+    shown = {by: members for by, members in groups if len(members) <= MOST_GROUPS}
     pairs = []
     for place, contrast in enumerate(contrasts):
         models = [
@@ -95,7 +95,6 @@ def judge_models(options: ContrastOptions) -> Report:
             )
             for by, members in (shown or {"group": []}).items()
         ],
-        notes=[f"no table of {by}: {len(groups[by])} groups" for by in groups if by not in shown],
         facts={"pairs": pairs},
     )
 
