@@ -73,10 +73,14 @@ def judge_models(options: ContrastOptions) -> Report:
     contrast_set = read_contrasts(options.contrast)
     contrasts = contrast_set.contrasts
     names = short_names([str(path.resolve()) for path in options.models])
-    decisions = {
-        name: _judge(model, contrast_set, options)
-        for name, model in zip(names, options.models, strict=True)
-    }
+    decisions = dict[str, list[Decision]]()
+    for name, model in zip(names, options.models, strict=True):
+        translator = load_translator(model, options)
+        trees = _find_trees(translator, contrast_set, options.parses)
+        decisions[name] = decide(translator, contrast_set, trees)
+        if truncated := sum(one.truncated for one in decisions[name]):
+            what = "too long for the model (filters.max_pieces), and scored in part"
+            _logger.warning(f"{model}: {truncated:,} of {len(contrasts):,} pairs are {what}")
     groups = groupings(contrasts).items()
     shown = {by: members for by, members in groups if len(members) <= MOST_GROUPS}
     pairs = []
@@ -97,16 +101,6 @@ def judge_models(options: ContrastOptions) -> Report:
         ],
         facts={"pairs": pairs},
     )
-
-
-def _judge(model: Path, contrast_set: ContrastSet, options: ContrastOptions) -> list[Decision]:
-    translator = load_translator(model, options)
-    trees = _find_trees(translator, contrast_set, options.parses)
-    decisions = decide(translator, contrast_set, trees)
-    if truncated := sum(one.truncated for one in decisions):
-        what = "too long for the model (filters.max_pieces), and scored in part"
-        _logger.warning(f"{model}: {truncated:,} of {len(decisions):,} pairs are {what}")
-    return decisions
 
 
 def _find_trees(
