@@ -112,7 +112,7 @@ class MeanMetric(Metric):
     def statistics(
         self, hypotheses: Lines, references: Lines, sources: Lines | None = None
     ) -> DoubleArray:
-        """Give the score of each segment, and 1 as its count: (N, 2)."""
+        """Return the score of each segment, and 1 as its count: (N, 2)."""
         points = self.score_segments(hypotheses, references, sources)
         assert len(points) == len(hypotheses), (len(points), len(hypotheses))
         return np.array([(score, 1) for score in points], dtype=np.float64)

@@ -130,8 +130,8 @@ def test_wrong_usage_is_explained_in_one_message(runs, arguments, message):
 
 UNLIKE = """
 short => short: its test set 'test' is not that of pascal
-other => line 3 of the references differs
-lines.txt => lines.txt: 1 line, but
+other => other: its test set 'test' is not that of pascal
+lines.txt => lines.txt: 1 lines, but
 nowhere => no such file or run folder
 bare => bare: the run has no test translations
 """
