@@ -109,11 +109,6 @@ class SystemResult(WithInterval):
     p_values: dict[str, float | None] = field(default_factory=dict)
 
     @property
-    def metric(self) -> Metric:
-        """The metric of the scores."""
-        return self.seeds[0].metric
-
-    @property
     def spread(self) -> Spread:
         """Mean and variation over the seeds."""
         return spread([score.value for score in self.seeds])
@@ -263,7 +258,7 @@ def _compare(
         elif name == "randomization":
             first, second = ([score.statistics for score in seeds] for seeds in systems)
             p_values[name] = approximate_randomization(
-                first, second, base.metric.aggregate, samples=plan.swaps, seed=plan.seed
+                first, second, base.seeds[0].metric.aggregate, samples=plan.swaps, seed=plan.seed
             )
         elif name == "seeds":
             first, second = ([score.value for score in seeds] for seeds in systems)

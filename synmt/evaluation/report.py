@@ -26,7 +26,7 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
         costs = [(name, [run_cost(Run(run)) for run in seeds]) for name, seeds in runs if seeds]
         facts["cost"] = {name: [asdict(one) for one in seeds] for name, seeds in costs}
         parts.append(cost_table(costs))
-    metrics = [one[0].metric for one in comparison.results.values()]
+    metrics = [one[0].seeds[0].metric for one in comparison.results.values()]
     notes = [f"{metric.title}|{metric.signature}" for metric in metrics]
     notes += [f"{one.title}: lower is better" for one in metrics if not one.higher_is_better]
     sentences = len(systems[0].seeds[0].reference)
@@ -62,11 +62,12 @@ def _score_table(comparison: SystemComparison) -> Table:
     notes = [f"{sampling}; p-values are two-sided, and not corrected for their number"]
     rows = []
     for results in comparison.results.values():
+        metric = results[0].seeds[0].metric.title
         for system, result in zip(systems, results, strict=True):
-            deviation = result.spread.deviation if len(result.seeds) > 1 else None
-            row: list[Value] = [system.name, result.metric.title, result.value, result.interval]
-            row += [deviation, result.difference, result.comparison and result.comparison.interval]
-            rows.append(row + [result.p_values.get(name) for name in TESTS])
+            row: list[Value] = [system.name, metric, result.value, result.interval]
+            row.append(result.spread.deviation if len(result.seeds) > 1 else None)
+            row += [result.difference, result.comparison and result.comparison.interval]
+            rows.append([*row, *map(result.p_values.get, TESTS)])
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
 
