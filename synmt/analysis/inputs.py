@@ -76,10 +76,12 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
 
 def log_other_tests(outputs: Outputs, test: str | None) -> None:
     """Log which test set is used and which others there are, if the user named none."""
-    if outputs.other_tests and test is None:
+    from synmt.evaluation.outputs import tests_of
+
+    others = [one for one in tests_of(outputs.run) if one != outputs.test] if outputs.run else []
+    if others and test is None:
         _logger.info(
-            f"test set: {outputs.test}; choose another one with --test: "
-            f"{', '.join(outputs.other_tests)}"
+            f"test set: {outputs.test}; choose another one with --test: {', '.join(others)}"
         )
 
 

@@ -221,18 +221,16 @@ def compare_scores(
     """Find the result of each system, given the scores of its seeds by one metric; compare each
     with the first."""
     aggregate = systems[0][0].metric.aggregate
-    results, base_resampled = [], None
+    results, resampled = [], []
     for seeds in systems:
         statistics = [score.statistics for score in seeds]
-        resampled = bootstrap_scores(
-            statistics, aggregate, samples=plan.resamples, seed=plan.seed
+        resampled.append(
+            bootstrap_scores(statistics, aggregate, samples=plan.resamples, seed=plan.seed)
         )  # (R, n)
-        low, high = interval(resample_seeds(resampled, np.random.default_rng(plan.seed))).tolist()
-        result = SystemResult(seeds, low, high)
-        if base_resampled is None:
-            base_resampled = resampled
-        else:
-            result = _compare(result, results[0], resampled, base_resampled, plan)
+        means = resample_seeds(resampled[-1], np.random.default_rng(plan.seed))  # (R,)
+        result = SystemResult(seeds, *interval(means).tolist())
+        if results:
+            result = _compare(result, results[0], resampled[-1], resampled[0], plan)
         results.append(result)
     return results
 

@@ -119,17 +119,16 @@ class Beer(MeanMetric):
         # names without a folder: the script does not quote them, and splits references at colons
         command = [str(self._script), "-s", "hypotheses", "-r", "references", "--printSentScores"]
         try:
-            done = subprocess.run(
+            return subprocess.run(
                 command,
                 cwd=folder,
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
                 check=True,
-            )
+            ).stdout
         except (OSError, subprocess.CalledProcessError) as error:
             output = getattr(error, "stderr", "").strip()
             what = f"BEER failed ({error}) {output}".strip()
             do = "It needs Java, and its script must be executable"
             raise SynmtError(what, where=str(self._script), do=do) from None
-        return done.stdout

@@ -264,7 +264,7 @@ def check_texts(
         lengths.append(len(sources))
     if len(set(lengths)) > 1 or not references:
         what = "translations, references and sources must have equally many lines, and one or more"
-        raise SynmtError(f"{what}, not {' and '.join(map(str, lengths))}")
+        raise SynmtError(f"{what}, not {lengths}")
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:

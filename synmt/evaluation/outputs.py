@@ -44,11 +44,6 @@ class Outputs:
         """The folder of the test set in that of the run; None for files."""
         return self.run / "tests" / self.test if self.run else None
 
-    @property
-    def other_tests(self) -> list[str]:
-        """The run's other test sets."""
-        return [name for name in tests_of(self.run) if name != self.test] if self.run else []
-
     def as_read(self) -> Outputs:
         """Return the same translations as the words that the model reads and writes."""
         if self.tokens is None:

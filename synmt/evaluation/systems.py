@@ -106,11 +106,10 @@ def systems_from_lines(
 ) -> list[System]:
     """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`,
     …"""
-    shared = Outputs("", "", list(source or ()), list(references), [])
     found = []
     for number, lines in enumerate(systems, start=1):
-        name = f"system {number}"
-        found.append(System(name, [replace(shared, path=name, hypothesis=list(lines))]))
+        name, shared = f"system {number}", (list(source or ()), list(references))
+        found.append(System(name, [Outputs(name, "", *shared, list(lines), path=name)]))
     return found
 
 

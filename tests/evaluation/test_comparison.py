@@ -40,7 +40,7 @@ def test_lines_in_memory_are_scored_and_compared_with_the_first():
 REFUSED = [
     ([["Ja."]], None, {}, "must all be paths, or all be lists of lines"),
     ([Path("one.de")], REFERENCES, {}, "must all be paths, or all be lists of lines"),
-    ([FIRST, SECOND[:2]], REFERENCES, {}, "equally many lines, and one or more, not 2 and 3"),
+    ([FIRST, SECOND[:2]], REFERENCES, {}, r"equally many lines, and one or more, not \[2, 3\]"),
     ([], REFERENCES, {}, "there is nothing to score"),
     ([FIRST, SECOND], REFERENCES, {"tests": ["bootstap"]}, "no test 'bootstap'"),
 ]

@@ -48,6 +48,7 @@ _LONGEST = 15
 """Distances above this are one group, as in LingEval97."""
 _FARTHEST = 3
 """Larger distances of the antecedent, in sentences, are one group, as in ContraPro's evaluation."""
+_FILES = ["src", "correct", "incorrect"]
 _REQUIRED = ("source", "correct", "incorrect")
 _ALLOWED = (
     "A folder with src.en, correct.de and incorrect.de, or with such folders; a .tsv file with "
@@ -120,7 +121,7 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
         raise SynmtError(what, where=", ".join(names))
     if identical:
         what = "left out, since both translations are the same"
-        _logger.warning(f"{what}: {len(identical):,}, such as {identical[0]}")
+        _logger.warning(f"{what}: {', '.join(identical)}")
     trees = [entry.tree for entry in entries if entry.tree]
     sources = [entry.source for entry in entries]
     return ContrastSet(sources, contrasts, trees if len(trees) == len(entries) else None)
@@ -180,7 +181,7 @@ def _read_folders(path: Path) -> Iterator[_Entry]:
         raise SynmtError("the folder has no contrastive set", where=str(path), allowed=_ALLOWED)
     for folder in folders:
         files = _texts(folder)
-        if [file.name.split(".")[0] for file in files] != ["src", "correct", "incorrect"]:
+        if [file.name.split(".")[0] for file in files] != _FILES:
             what = "the folder must have one text each of src, correct and incorrect"
             raise SynmtError(what, where=str(folder), allowed=_ALLOWED)
         groups = {"phenomenon": folder.resolve().name}
@@ -192,7 +193,7 @@ def _read_folders(path: Path) -> Iterator[_Entry]:
 
 def _texts(folder: Path) -> list[Path]:
     """List the texts of a set; trees may stand beside them, such as src.en.conllu."""
-    files = [file for name in ("src", "correct", "incorrect") for file in folder.glob(f"{name}.*")]
+    files = [file for name in _FILES for file in folder.glob(f"{name}.*")]
     return [file for file in files if file.name.removesuffix(".gz").count(".") == 1]
 
 
