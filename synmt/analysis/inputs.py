@@ -76,10 +76,12 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
 
 def log_other_tests(outputs: Outputs, test: str | None) -> None:
     """Log which test set is used and which others there are, if the user named none."""
-    if outputs.other_tests and test is None:
+    from synmt.evaluation.outputs import tests_of
+
+    others = [one for one in tests_of(outputs.run) if one != outputs.test] if outputs.run else []
+    if others and test is None:
         _logger.info(
-            f"test set: {outputs.test}; choose another one with --test: "
-            f"{', '.join(outputs.other_tests)}"
+            f"test set: {outputs.test}; choose another one with --test: {', '.join(others)}"
         )
 
 
@@ -222,10 +224,5 @@ def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> Non
 def scoring_options(
     outputs: Outputs, tokenize: str | None, lowercase: bool | None, metric: str = "bleu"
 ) -> MetricOptions:
-    """Choose how to score: as the user says, else as the run's recipe does; warns if the metric
-    finds no words."""
-    from synmt.evaluation.spaces import warn_of_unspaced
-
-    options = outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
-    warn_of_unspaced(outputs.system, outputs.reference, [metric], options.tokenize)
-    return options
+    """Choose how to score: as the user says, else as the run's recipe does."""
+    return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)

@@ -186,9 +186,11 @@ def typed_options(context: typer.Context) -> Typed:
 
 
 def piped(values: Mapping[str, Any]) -> list[str]:
-    """List the names of options that read standard input, `-`, once for each time."""
-    names: list[str] = []
-    for name, value in values.items():
-        paths = value if isinstance(value, list) else [value]
-        names += [name] * [str(path) for path in paths].count("-")
+    """Find the option that reads standard input, `-`: a list of its name. Raises UsageError if
+    there are several."""
+    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
+    names = [name for name, paths in lists.items() for path in paths if str(path) == "-"]
+    if len(names) > 1:
+        what = f"standard input can be read only once, not by {' and '.join(names)}"
+        raise UsageError(what, do="Give `-` for one of them")
     return names

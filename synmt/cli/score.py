@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster
@@ -77,12 +77,11 @@ class ScoreArguments:
         ),
     ] = "bleu,chrf,ter"
     on: Annotated[
-        str | None,
+        Literal["text", "tokens"] | None,
         _text(
             "Score the text of runs, or the words that their models wrote; default: as in the "
             "first run's "
             "recipe. Token-level scores are marked `on tokens`.",
-            metavar="text|tokens",
         ),
     ] = None
     tokenize: Annotated[
@@ -157,8 +156,7 @@ class ScoreArguments:
             "such folders; .tsv; .json of LingEval97 or ContraPro; or `controlled` for those of "
             "the controlled corpus. "
             "Repeat the option for more. Log-probabilities favour the shorter text of a pair; "
-            "means over the pieces do "
-            "not. --json has each group's accuracy by both.",
+            "means over the pieces do not.",
             metavar="PATH|controlled",
         ),
     ] = ()
@@ -201,10 +199,7 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
     Example: [bold]synmt score --run runs/multi30k-tiny runs/multi30k-pascal --contrast
         controlled[/]
     """
-    if options.target or options.contrast:
-        _check_models(options, typed)
-    else:
-        _check_translations(options, typed)
+    _check(options, typed)
     if options.contrast:
         _judge(options, tables.format)
     elif options.target and options.source:
@@ -213,78 +208,19 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
         _score_translations(options, tables.format)
 
 
-def _check_models(options: ScoreArguments, typed: Typed) -> None:
-    """Refuse options that do not belong to texts that models score, and name those that have no
-    effect."""
-    by_model = typed["target" if options.target else "contrast"]
-    if not options.runs:
-        raise UsageError(f"{by_model} needs a model", do="Add `--run RUN`")
-    for name in _FOR_TRANSLATIONS:
+def _check(options: ScoreArguments, typed: Typed) -> None:
+    """Refuse options of another task, and a task that lacks some."""
+    task = "--contrast" if options.contrast else "--target" if options.target else ""
+    for name in _FOR_TRANSLATIONS if task else _FOR_MODELS:
         if name in typed:
-            what = f"{typed[name]} cannot be combined with {by_model}"
-            raise UsageError(what, do="Either score translations, or let models score texts")
-    if options.contrast:
-        _check_contrast(options, typed)
-    else:
-        _check_pairs(options)
-    from synmt.run_folder import wrong_checkpoint
-
-    if wrong := wrong_checkpoint(options.checkpoint, "--checkpoint"):
-        raise wrong
-    # only differences are resampled
-    if not options.contrast or len(options.runs) == 1:
-        why = "a second --run" if options.contrast else "--contrast"
-        for name in ("samples", "seed"):
-            if name in typed:
-                console.remark(f"{typed[name]} has no effect without {why}")
-
-
-def _check_contrast(options: ScoreArguments, typed: Typed) -> None:
-    if options.source or options.target:
-        raise UsageError(
-            "a contrastive set has its own texts", do="Leave out --source and --target"
-        )
-    if "cluster" in typed:
-        raise UsageError("contrastive sets are judged on this machine", do="Leave out --cluster")
-    if options.parses and len(options.contrast) > 1:
-        raise UsageError("--parses needs a single --contrast set", do="Run each set separately")
-
-
-def _check_pairs(options: ScoreArguments) -> None:
-    if not options.source:
-        raise UsageError("--target needs --source", do="Add `--source FILE`")
-    if len(options.runs) > 1:
-        what = "pairs are scored by one model at a time"
-        raise UsageError(what, do="Run it once for each, or use `--contrast`")
-    if (
-        len(piped({"source": options.source, "target": options.target, "parses": options.parses}))
-        > 1
-    ):
-        raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
-
-
-def _check_translations(options: ScoreArguments, typed: Typed) -> None:
-    """Refuse options that do not belong to translations, and name those that have no effect."""
-    for name in _FOR_MODELS:
-        if name in typed:
-            what = f"{typed[name]} needs texts that a model scores"
-            raise UsageError(what, do="Add `--source FILE --target FILE`, or `--contrast PATH`")
-    if options.runs and options.source:
-        what = "--source needs --target"
-        raise UsageError(what, do="Add `--target FILE`, or leave out --source")
-    if not options.runs and not options.systems:
-        what = "there is nothing to score"
-        raise UsageError(what, do="Give translations or a run: see `synmt score --help`")
-    bleu = ("bleu", "bleu1", "bleu2", "bleu3")
-    of_metrics = {
-        "tokenize": bleu,
-        "lowercase": (*bleu, "chrf", "chrf++"),
-        "comet_model": ("comet",),
-        "beer": ("beer",),
-    }
-    for name, metrics in of_metrics.items():
-        if name in typed and not set(metrics) & set(_split(options.metrics)):
-            console.remark(f"{typed[name]} has no effect without the metric {' or '.join(metrics)}")
+            do = "Score translations, or let models score texts by --target or --contrast"
+            raise UsageError(f"{typed[name]} does not apply to {task or 'translations'}", do=do)
+    if task and not options.runs:
+        raise UsageError(f"{task} needs a model", do="Add `--run RUN`")
+    if task == "--target" and (not options.source or len(options.runs) > 1):
+        raise UsageError("--target needs --source and one model", do="Add `--source FILE`")
+    names = ("systems", "reference", "source", "target", "parses")
+    piped({name: getattr(options, name) for name in names})
 
 
 def _judge(options: ScoreArguments, kind: Format) -> None:
@@ -308,19 +244,12 @@ def _judge(options: ScoreArguments, kind: Format) -> None:
 def _score_translations(options: ScoreArguments, kind: Format) -> None:
     """Print scores; write those of sentences into a file if there is one."""
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
-    from synmt.evaluation.cost import check_runs
-    from synmt.evaluation.report import check_sentence_file, score_report, write_sentence_scores
+    from synmt.evaluation.report import score_report, write_sentence_scores
 
-    systems = [*options.systems, *options.runs]
-    reference, source, sentences = options.reference, options.source, options.sentences
-    if options.cost:
-        check_runs(systems)
-    if sentences:
-        check_sentence_file(sentences, [*systems, *(one for one in (reference, source) if one)])
     comparison = compare_systems(
-        systems,
-        reference,
-        sources=source,
+        [*options.systems, *options.runs],
+        options.reference,
+        sources=options.source,
         metrics=_split(options.metrics),
         tests=None if options.tests is None else _split(options.tests),
         samples=options.samples,
@@ -335,11 +264,9 @@ def _score_translations(options: ScoreArguments, kind: Format) -> None:
             beer_folder=options.beer,
         ),
     )
-    if options.tests is not None and len(comparison.systems) == 1:
-        console.remark("there is only one system, so --tests has no effect")
-    if sentences:
-        with console.written("scores of sentences", sentences):
-            write_sentence_scores(sentences, comparison)
+    if options.sentences:
+        with console.written("scores of sentences", options.sentences):
+            write_sentence_scores(options.sentences, comparison)
     console.show_reports({"score": score_report(comparison, cost=options.cost)}, kind)
 
 
@@ -351,10 +278,6 @@ def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Form
     from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_table
     from synmt.parallel.engine import using_cluster
 
-    if kind not in ("text", "json"):
-        raise UsageError(
-            "probabilities of pairs are lines of JSON", where="--format", do="Leave it out"
-        )
     [model] = options.runs
     of_pairs = PairOptions(
         model=model,
@@ -375,17 +298,11 @@ def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Form
             else:
                 sys.stdout.write(json_text(pair_json(pair), ensure_ascii=False) + "\n")
     if kind == "json":
-        summary = {
-            "model": model.resolve().name,
-            "checkpoint": options.checkpoint,
-            **totals.as_json(),
-        }
-        console.print_json({"summary": summary, "pairs": pairs})
-    table = summary_table(totals)
-    if totals.pairs:
-        console.remark(str(table))
+        summary = {"model": model.resolve().name, "checkpoint": options.checkpoint}
+        console.print_json({"summary": summary | totals.as_json(), "pairs": pairs})
+    console.remark(str(summary_table(totals)))
 
 
 def _split(names: str) -> list[str]:
-    """Split names at commas, without repetitions."""
-    return list(dict.fromkeys(name.strip().lower() for name in names.split(",")))
+    """Split names at commas."""
+    return [name.strip().lower() for name in names.split(",")]

@@ -12,7 +12,7 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from synmt.arrays import DoubleArray
-from synmt.errors import UsageError, one_text, unknown_name
+from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, interval
-from synmt.evaluation.metrics import Metric, Score, cached_score, check_texts, make_metric
+from synmt.evaluation.metrics import Metric, Score, cached_score, make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import (
     SWAPS,
@@ -37,7 +37,12 @@ from synmt.evaluation.significance import (
     spread,
     welch_test,
 )
-from synmt.evaluation.systems import System, read_systems, systems_from_lines, warn_about_texts
+from synmt.evaluation.systems import (
+    System,
+    group_paths,
+    read_groups,
+    systems_from_lines,
+)
 from synmt.reporting.progress import progress
 
 TESTS = {
@@ -74,12 +79,12 @@ class ScoreOptions:
 class SignificancePlan:
     """Which tests to compute, and from how many random samples.
 
-    tests: names in TESTS; None for bootstrap and randomization, and seeds where a system has
+    tests: names in TESTS; None for bootstrap and randomization, and seeds where both systems have
         several.
     resamples, swaps: number of samples of the bootstrap and of the randomization.
     """
 
-    tests: tuple[str, ...] | None = None
+    tests: Sequence[str] | None = None
     resamples: int = SAMPLES
     swaps: int = SWAPS
     seed: int = SEED
@@ -104,11 +109,6 @@ class SystemResult(WithInterval):
     p_values: dict[str, float | None] = field(default_factory=dict)
 
     @property
-    def metric(self) -> Metric:
-        """The metric of the scores."""
-        return self.seeds[0].metric
-
-    @property
     def spread(self) -> Spread:
         """Mean and variation over the seeds."""
         return spread([score.value for score in self.seeds])
@@ -117,12 +117,6 @@ class SystemResult(WithInterval):
     def value(self) -> float:
         """The system's score."""
         return self.spread.mean
-
-    @property
-    def details(self) -> dict[str, float]:
-        """Components of the score, such as precisions, averaged over the seeds."""
-        details = [score.details for score in self.seeds]
-        return {name: sum(one[name] for one in details) / len(details) for name in details[0]}
 
 
 @dataclass(frozen=True)
@@ -133,6 +127,13 @@ class SystemComparison:
     systems: Sequence[System]
     results: dict[str, list[SystemResult]]
     plan: SignificancePlan
+
+    def by_seed(self) -> Iterator[tuple[System, Outputs, dict[str, Score]]]:
+        """Yield each system with each of its seeds, and the scores of that seed by metric."""
+        for position, system in enumerate(self.systems):
+            for place, seed in enumerate(system.seeds):
+                found = self.results.items()
+                yield system, seed, {name: one[position].seeds[place] for name, one in found}
 
 
 def compare_systems(
@@ -152,8 +153,8 @@ def compare_systems(
         or lists of lines.
     references, sources: a file, or a list of lines; by default those of the first run.
     metrics: names in `metrics.METRICS`.
-    tests: names in TESTS; by default bootstrap and randomization, and seeds where a system has
-        several.
+    tests: names in TESTS; by default bootstrap and randomization, and seeds where both systems
+        have several.
     samples: number of resamples and of random permutations; by default 1,000 and 10,000.
 
     Raises SynmtError if texts cannot be read or do not belong together, UsageError for an unknown
@@ -161,16 +162,21 @@ def compare_systems(
     """
     options = options or ScoreOptions()
     read = _read(systems, references, sources, options)
-    chosen = None if tests is None else check_tests(tests, [len(one.seeds) for one in read])
-    plan = SignificancePlan(chosen, samples or SAMPLES, samples or SWAPS, seed)
-    made, results = _make_metrics(read, metrics, options), {}
-    texts = sum(len(system.seeds) for system in read)
-    with progress("scoring", len(made) * (texts + 1), "steps") as advance:
+    for name in tests or ():
+        if name not in TESTS:
+            raise unknown_name("test", name, TESTS)
+    plan = SignificancePlan(tests, samples or SAMPLES, samples or SWAPS, seed)
+    first = read[0].seeds[0]
+    scoring = first.scoring.updated(
+        tokenize=options.tokenize,
+        lowercase=options.lowercase,
+        comet_model=options.comet_model,
+        beer_folder=options.beer_folder,
+    )
+    made, results = {name: make_metric(name, scoring) for name in metrics}, {}
+    with progress("scoring", len(made), "metrics") as advance:
         for name, metric in made.items():
-            scores = []
-            for system in read:
-                scores.append([score_outputs(metric, seed) for seed in system.seeds])
-                advance(len(system.seeds))
+            scores = [[score_outputs(metric, seed) for seed in system.seeds] for system in read]
             results[name] = compare_scores(scores, plan)
             advance(1)
     return SystemComparison(read, results, plan)
@@ -187,66 +193,26 @@ def score_outputs(metric: Metric, outputs: Outputs) -> Score:
     )
 
 
-def _read(systems: Any, references: Any, sources: Any, options: ScoreOptions) -> list[System]:
-    if isinstance(systems, str):
-        raise one_text(systems, "systems")
+def _read(
+    systems: Sequence[Any], references: Any, sources: Any, options: ScoreOptions
+) -> list[System]:
+    texts = [text for text in (*systems, references, sources) if text is not None]
+    are_files = {isinstance(text, str | Path) for text in texts}
     if not systems:
-        raise UsageError("there are no translations to score")
-    texts = [*systems, *(text for text in (references, sources) if text is not None)]
-    in_files = {isinstance(text, str | Path) for text in texts}
-    if in_files == {False} and references is not None:
-        return systems_from_lines(systems, references, sources)
-    if in_files != {True}:
-        raise UsageError(
-            "the reference is missing"
-            if references is None
-            else "some texts are paths, and others lists of lines",
-            do="Give systems, references and sources in the same form",
-        )
-    return read_systems(
-        list(map(Path, systems)),
+        raise UsageError("there is nothing to score", do="Give translations or a run")
+    if len(are_files) > 1 or (references is None and False in are_files):
+        what = "systems, references and sources must all be paths, or all be lists of lines"
+        raise UsageError(what)
+    if False in are_files:
+        return systems_from_lines(systems, references or (), sources)
+    paths = [Path(text) for text in systems]
+    return read_groups(
+        group_paths(paths, group_seeds=options.group_seeds),
         references=references and Path(references),
         source=sources and Path(sources),
         test=options.test_set,
-        group_seeds=options.group_seeds,
         on=options.on,
     )
-
-
-def _make_metrics(
-    systems: Sequence[System], names: Sequence[str], options: ScoreOptions
-) -> dict[str, Metric]:
-    """Make the metrics; fail before anything is scored if a metric needs a source and there is
-    none."""
-    first = systems[0].seeds[0]
-    scoring = first.scoring.updated(
-        tokenize=options.tokenize,
-        lowercase=options.lowercase,
-        comet_model=options.comet_model,
-        beer_folder=options.beer_folder,
-    )
-    metrics = {name: make_metric(name, scoring) for name in names}
-    for metric in metrics.values():
-        check_texts(metric, first.reference, first.reference, first.source or None)
-    warn_about_texts(systems, names, scoring.tokenize)
-    return metrics
-
-
-def check_tests(names: Sequence[str], seeds: Sequence[int]) -> tuple[str, ...]:
-    """Raise UsageError for tests that do not exist, or that need more seeds of the systems.
-
-    seeds: the number of seeds of each system.
-    """
-    for name in names:
-        if name not in TESTS:
-            raise unknown_name("test", name, TESTS, where="--tests")
-    if "seeds" in names and min(seeds[0], max(seeds[1:], default=0)) < 2:
-        raise UsageError(
-            "the test of seeds needs two or more seeds of the first system and of another",
-            where="--tests",
-            do="Give a quoted pattern such as 'base.*' for each, or the files and --seeds",
-        )
-    return tuple(names)
 
 
 def compare_scores(
@@ -255,18 +221,16 @@ def compare_scores(
     """Find the result of each system, given the scores of its seeds by one metric; compare each
     with the first."""
     aggregate = systems[0][0].metric.aggregate
-    results, base_resampled = [], None
+    results, resampled = [], []
     for seeds in systems:
         statistics = [score.statistics for score in seeds]
-        resampled = bootstrap_scores(
-            statistics, aggregate, samples=plan.resamples, seed=plan.seed
+        resampled.append(
+            bootstrap_scores(statistics, aggregate, samples=plan.resamples, seed=plan.seed)
         )  # (R, n)
-        low, high = interval(resample_seeds(resampled, np.random.default_rng(plan.seed))).tolist()
-        result = SystemResult(seeds, low, high)
-        if base_resampled is None:
-            base_resampled = resampled
-        else:
-            result = _compare(result, results[0], resampled, base_resampled, plan)
+        means = resample_seeds(resampled[-1], np.random.default_rng(plan.seed))  # (R,)
+        result = SystemResult(seeds, *interval(means).tolist())
+        if results:
+            result = _compare(result, results[0], resampled[-1], resampled[0], plan)
         results.append(result)
     return results
 
@@ -279,35 +243,29 @@ def _compare(
     plan: SignificancePlan,
 ) -> SystemResult:
     """Compare a system with the first one; their scores on the resamples are (R, n) each."""
-    difference, comparison = result.value - base.value, None
-    tests, p_values = plan.tests, dict[str, float | None]()
+    tests, comparison, difference = plan.tests, None, result.value - base.value
+    systems = base.seeds, result.seeds
+    several = len(base.seeds) > 1 and len(result.seeds) > 1
     if tests is None:
-        several = len(result.seeds) > 1 or len(base.seeds) > 1
         tests = ("bootstrap", "randomization", *["seeds"] * several)
-    if "bootstrap" in tests:
-        comparison = seeded_bootstrap(base_resampled, resampled, difference, seed=plan.seed)
-        p_values["bootstrap"] = comparison.p_value
+    p_values = dict[str, float | None]()
     for name in tests:
-        if name != "bootstrap":
-            p_values[name] = _p_value(name, base.seeds, result.seeds, plan)
+        if name == "bootstrap":
+            comparison = seeded_bootstrap(base_resampled, resampled, difference, seed=plan.seed)
+            p_values[name] = comparison.p_value
+        elif name == "randomization":
+            first, second = ([score.statistics for score in seeds] for seeds in systems)
+            p_values[name] = approximate_randomization(
+                first, second, base.seeds[0].metric.aggregate, samples=plan.swaps, seed=plan.seed
+            )
+        elif name == "seeds":
+            first, second = ([score.value for score in seeds] for seeds in systems)
+            p_values[name] = welch_test(first, second) if several else None
+        else:
+            test = paired_t_test if name == "t" else kolmogorov_smirnov
+            first, second = (
+                np.mean([one.metric.segment_scores(one.statistics) for one in seeds], axis=0)
+                for seeds in systems
+            )  # (N,) each
+            p_values[name] = test(first, second)
     return replace(result, difference=difference, comparison=comparison, p_values=p_values)
-
-
-def _p_value(
-    test: str, base: Sequence[Score], system: Sequence[Score], plan: SignificancePlan
-) -> float | None:
-    """Compute the p-value of a test other than the bootstrap."""
-    if test == "randomization":
-        first, second = ([score.statistics for score in seeds] for seeds in (base, system))
-        return approximate_randomization(
-            first, second, base[0].metric.aggregate, samples=plan.swaps, seed=plan.seed
-        )
-    if test == "seeds":
-        if min(len(base), len(system)) < 2:
-            return None
-        return welch_test([score.value for score in base], [score.value for score in system])
-    first, second = (
-        np.mean([one.metric.segment_scores(one.statistics) for one in seeds], axis=0)
-        for seeds in (base, system)
-    )  # (N,) each
-    return paired_t_test(first, second) if test == "t" else kolmogorov_smirnov(first, second)

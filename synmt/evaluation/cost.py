@@ -7,13 +7,12 @@ none, the cells of the table are empty.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import RETRANSLATE, UsageError
-from synmt.evaluation.systems import System, check_existence, matching
+from synmt.errors import RETRANSLATE
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
 from synmt.reporting.progress import duration
@@ -47,21 +46,10 @@ class RunCost:
     sentences: int | None
     translation_processor_seconds: float | None
 
-    @property
-    def best_loss(self) -> float:
-        """The lowest validation loss; infinite without a validation."""
-        return min((loss for _, loss in self.validation), default=math.inf)
-
-
-def first_step(validation: Sequence[tuple[int, float]], loss: float) -> int | None:
-    """Return the step of the first validation, (step, loss), with this loss or a lower one."""
-    return next((step for step, found in validation if found <= loss), None)
-
 
 def run_cost(run: Run) -> RunCost:
     """Read what a run cost."""
     records, info = read_json_lines(run.log, LogLine), run.info()
-    validations = [one for one in records if one["kind"] == "validation"]
     steps = [one for one in records if one["kind"] == "step"]
     # the steps after the last record of the log cost what the others do
     share = records[-1]["step"] / max(steps[-1]["step"], 1) if steps else 0
@@ -77,7 +65,9 @@ def run_cost(run: Run) -> RunCost:
         weights=_weights(run.weights),
         steps=info.get("steps"),
         validation=[
-            (one["step"], loss) for one in validations if (loss := one.get("loss")) is not None
+            (one["step"], loss)
+            for one in records
+            if one["kind"] == "validation" and (loss := one.get("loss")) is not None
         ],
         seconds=_sum(steps, "seconds", share),
         processor_seconds=_sum(steps, "processor_seconds", share),
@@ -109,36 +99,9 @@ def _weights(path: Path) -> int | None:
 def cost_line(run: Run) -> str:
     """Write in one line what a run cost, as far as it is known."""
     cost = run_cost(run)
-    rate = _ratio(cost.sentences, cost.translation_processor_seconds)
-    wall_clock, processor = [], []
-    if cost.weights is not None:
-        wall_clock.append(f"{cost.weights:,} weights")
-    if cost.seconds is not None:
-        wall_clock.append(f"training {duration(cost.seconds)}")
-    if cost.parse_processor_seconds is not None:
-        processor.append(f"parsing {duration(cost.parse_processor_seconds)}")
-    if rate is not None:
-        processor.append(f"translation {rate:,.1f} sentences/s")
-    return "; in processor time: ".join(
-        ", ".join(parts) for parts in (wall_clock, processor) if parts
-    )
-
-
-def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
-    """Read what the runs of systems cost; systems that are files are left out."""
-    runs = {
-        system.name: [run_cost(Run(seed.run)) for seed in system.seeds if seed.run]
-        for system in systems
-    }
-    return [(name, costs) for name, costs in runs.items() if costs]
-
-
-def check_runs(systems: Sequence[Path]) -> None:
-    """Raise UsageError if no path or pattern is a run folder, SynmtError if a path does not
-    exist."""
-    check_existence(systems)
-    if systems and not any(path.is_dir() for one in systems for path in matching(one)):
-        raise UsageError("files have no record of cost", where="--cost", do="Give run folders")
+    parts = [f"{cost.weights:,} weights"] if cost.weights else []
+    parts += [f"training {duration(cost.seconds)}"] if cost.seconds else []
+    return ", ".join(parts)
 
 
 _PER_SECOND = "for each second of processor time"
@@ -163,19 +126,15 @@ def _values(cost: RunCost) -> list[float | None]:
     """List the values of _COLUMNS."""
     train, parse = cost.processor_seconds, cost.parse_processor_seconds
     return [
-        *(
-            cost.weights,
-            cost.steps,
-            cost.seconds,
-            train,
-            _ratio(cost.tokens, train),
-            cost.memory or None,
-        ),
-        *(
-            parse,
-            _ratio(cost.parsed_words, parse),
-            _ratio(cost.sentences, cost.translation_processor_seconds),
-        ),
+        cost.weights,
+        cost.steps,
+        cost.seconds,
+        train,
+        _ratio(cost.tokens, train),
+        cost.memory or None,
+        parse,
+        _ratio(cost.parsed_words, parse),
+        _ratio(cost.sentences, cost.translation_processor_seconds),
     ]
 
 
@@ -183,47 +142,30 @@ def _ratio(over: float | None, under: float | None) -> float | None:
     return over / under if over and under else None
 
 
-def cost_table(
-    systems: Sequence[tuple[str, Sequence[RunCost]]],
-    scores: Mapping[str, float] | None = None,
-    metric: str = "",
-) -> Table:
-    """Make the table of systems with the costs of their seeds, which are averaged.
-
-    scores: of the systems by a metric, to be shown beside.
-    """
+def cost_table(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Table:
+    """Make the table of systems with the costs of their seeds, which are averaged."""
     baseline, first = systems[0]
-    goal, about = _mean([cost.best_loss for cost in first]), ""
-    if goal is not None:
-        mean = " on average over its seeds" if len(first) > 1 else ""
-        about = (
-            f"first validation with a loss of {goal:.3f}, the best of {baseline}{mean}, or lower"
-        )
-    steps = count_column("steps to loss", about=about)
+    goal = _mean([_best_loss(cost) for cost in first])
     rows = []
     for name, costs in systems:
-        score = scores[name] if scores else None
-        rows.append([name, score, *map(_mean, zip(*map(_values, costs), strict=True))])
-        # a single system has no goal but its own, and its steps to that say nothing
-        rows[-1].append(None if goal is None or len(systems) == 1 else _steps_to(goal, costs))
-    columns = [text_column("system"), Column(title=metric), *_COLUMNS, steps]
+        values: list[Value] = [name, *map(_mean, zip(*map(_values, costs), strict=True))]
+        rows.append([*values, _mean([_steps_to(goal, cost) for cost in costs])])
+    about = f"first validation with the lowest loss of {baseline} or a lower one"
+    columns = [text_column("system"), *_COLUMNS, count_column("steps to loss", about=about)]
     return Table(columns=columns, rows=rows).without_empty_columns()
 
 
-def _steps_to(goal: float, costs: Sequence[RunCost]) -> Value:
-    """Average the steps to a loss over the seeds that reach it."""
-    known = [first_step(cost.validation, goal) for cost in costs if cost.validation]
-    reached = [steps for steps in known if steps is not None]
-    if not reached:
-        return "not reached" if known else None
-    mean = sum(reached) / len(reached)
-    return (
-        mean
-        if len(reached) == len(known)
-        else f"{mean:,.0f} ({len(reached)} of {len(known)} seeds)"
-    )
+def _best_loss(cost: RunCost) -> float | None:
+    return min((loss for _, loss in cost.validation), default=None)
+
+
+def _steps_to(goal: float | None, cost: RunCost) -> int | None:
+    """Return the step of the first validation with the loss of the goal or a lower one."""
+    reached = (step for step, loss in cost.validation if goal is not None and loss <= goal)
+    return next(reached, None)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    return sum(known) / len(known) if len(known) == len(values) and known else None
+    """Average values; None if one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None

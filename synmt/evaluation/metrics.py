@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from synmt.arrays import DoubleArray
-from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean
+from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.files.reading import cache_folder, fingerprint, read_lines
 from synmt.files.writing import write_atomically
 from synmt.recipe.schema import EvaluationRecipe
@@ -48,9 +48,9 @@ METRICS = {
     "chrf": "synmt.evaluation.sacrebleu:chrf",
     "chrf++": "synmt.evaluation.sacrebleu:chrf_plus_plus",
     "ter": "synmt.evaluation.sacrebleu:ter",
-    "ribes": "synmt.evaluation.ribes:ribes",
-    "comet": "synmt.evaluation.learned:comet",
-    "beer": "synmt.evaluation.learned:beer",
+    "ribes": "synmt.evaluation.ribes:Ribes",
+    "comet": "synmt.evaluation.learned:Comet",
+    "beer": "synmt.evaluation.learned:Beer",
 }
 """The function that makes each metric from MetricOptions; its module is imported when the metric is
 made."""
@@ -62,9 +62,6 @@ ignored."""
 
 _STORED = "<f8"
 """Doubles in the same byte order on every machine."""
-
-_WORTH_CACHING = 50
-"""Smaller texts are not cached, except in run folders: the cache would fill with small files."""
 
 
 class Metric(ABC):
@@ -115,7 +112,7 @@ class MeanMetric(Metric):
     def statistics(
         self, hypotheses: Lines, references: Lines, sources: Lines | None = None
     ) -> DoubleArray:
-        """Give the score of each segment, and 1 as its count: (N, 2)."""
+        """Return the score of each segment, and 1 as its count: (N, 2)."""
         points = self.score_segments(hypotheses, references, sources)
         assert len(points) == len(hypotheses), (len(points), len(hypotheses))
         return np.array([(score, 1) for score in points], dtype=np.float64)
@@ -178,36 +175,14 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
     """Make a metric by its name in METRICS, in upper or lower case."""
     known = name.strip().lower()
     if known not in METRICS:
-        raise UsageError(
-            f"there is no metric '{name}'",
-            allowed=f"Metrics: {', '.join(METRICS)}",
-            do=did_you_mean(known, METRICS),
-        )
+        raise unknown_name("metric", known, METRICS)
     options = options or MetricOptions()
     metric: Metric = resolve_name(METRICS[known])(options)
     if options.on_tokens:
         metric.on_tokens = True
-        metric.title, metric.signature = (
-            f"{metric.title} on tokens",
-            f"{metric.signature}|on:tokens",
-        )
+        metric.title += " on tokens"
+        metric.signature += "|on:tokens"
     return metric
-
-
-def score_system(
-    hypotheses: Lines,
-    references: Lines,
-    metrics: Lines = ("bleu",),
-    *,
-    sources: Lines | None = None,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-) -> dict[str, Score]:
-    """Score the translations of a system by each metric."""
-    options = MetricOptions(tokenize, lowercase)
-    return {
-        name: score(make_metric(name, options), hypotheses, references, sources) for name in metrics
-    }
 
 
 def score(
@@ -233,27 +208,18 @@ def cached_score(
 ) -> Score:
     """Score translations as `metrics.score` does, with statistics from the cache where possible.
 
-    folder: where a run stores its statistics; without a folder, or if it is read-only, they go into
-        the cache.
+    folder: where a run stores its statistics; without it, they go into the cache.
     """
     check_texts(metric, hypotheses, references, sources)
     sources = sources if metric.reads_source else None
     # all that the statistics depend on
     texts = [_hash(lines) for lines in (hypotheses, references, sources) if lines is not None]
     identity = json.dumps([_FORMAT, metric.title, metric.signature, len(references), *texts])
-    name = f"{fingerprint(identity)}.segments"
-    shared = cache_folder() / "segments" / name
-    own = shared if folder is None else folder / name
-    statistics = _read(own, identity, len(references))
+    file = (folder or cache_folder() / "segments") / f"{fingerprint(identity)}.segments"
+    statistics = _read(file, identity, len(references))
     if statistics is None:
-        # cached statistics are copied into the run's folder, so that a copied run is complete
-        cached = _read(shared, identity, len(references)) if folder else None
-        statistics = (
-            metric.statistics(hypotheses, references, sources) if cached is None else cached
-        )
-        written = folder is not None and _write(own, identity, statistics)
-        if not written and cached is None and len(references) >= _WORTH_CACHING:
-            _write(shared, identity, statistics)
+        statistics = metric.statistics(hypotheses, references, sources)
+        _write(file, identity, statistics)
     return score_counted(metric, statistics)
 
 
@@ -274,13 +240,11 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
     return values.astype(np.float64)
 
 
-def _write(path: Path, identity: str, statistics: DoubleArray) -> bool:
-    """Write statistics; tell whether that was possible."""
+def _write(path: Path, identity: str, statistics: DoubleArray) -> None:
+    """Write statistics, if that is possible."""
     body = zlib.compress(statistics.astype(_STORED).tobytes())
     with suppress(SynmtError, OSError), write_atomically(path, binary=True) as stream:
         stream.write(_head(identity, body) + b"\n" + body)
-        return True
-    return False
 
 
 def _head(identity: str, body: bytes) -> bytes:
@@ -293,57 +257,36 @@ def check_texts(
 ) -> None:
     """Raise an error for texts that a metric cannot score: different lengths, no lines, or a
     missing source."""
-    if len(hypotheses) != len(references):
-        what = (
-            f"{len(hypotheses):,} translations cannot be scored against "
-            f"{counted(len(references), 'reference')}"
-        )
-        raise SynmtError(what)
-    if not references:
-        raise SynmtError("there are no translations to score")
     if metric.reads_source and sources is None:
         raise UsageError(f"{metric.title} needs the source", do="Give it with `--source`")
-    if metric.reads_source and len(sources or ()) != len(references):
-        raise SynmtError(
-            f"{len(sources or ()):,} source sentences do not match {len(references):,} references"
-        )
+    lengths = [len(hypotheses), len(references)]
+    if sources is not None and metric.reads_source:
+        lengths.append(len(sources))
+    if len(set(lengths)) > 1 or not references:
+        what = "translations, references and sources must have equally many lines, and one or more"
+        raise SynmtError(f"{what}, not {lengths}")
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
-    """Read parallel texts; all must have the same number of lines as the first."""
-    names = [printable(path) for path in paths]
-    if names.count("standard input") > 1:
-        raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
-    first, *others = texts = [list(read_lines(path)) for path in paths]
-    if not first:
-        raise SynmtError("the file is empty", where=names[0])
-    wrong, do = [], "Line n of both must belong together"
-    for name, text in zip(names[1:], others, strict=True):
-        if len(text) != len(first):
-            what = f"{counted(len(text), 'line')}, but {names[0]} has {len(first):,}"
-            wrong.append(SynmtError(what, where=name, do=do))
-    if wrong:
-        raise all_in_one(wrong)
+    """Read parallel texts, which have the same number of lines."""
+    texts = [list(read_lines(path)) for path in paths]
+    lengths = [len(text) for text in texts]
+    if min(lengths) < max(lengths) or not lengths[0]:
+        counts = dict(zip(map(printable, paths), lengths, strict=True))
+        what = f"texts must have equally many lines, and one or more, not {counts}"
+        raise SynmtError(what, do="Line n of all must belong together")
     return texts
 
 
 def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
     """Read the names of tab-separated columns, and the rows below, which have as many cells."""
     names, *rows = [line.split("\t") for line in read_lines(path)] or [[]]
-    for name in names:
-        if names.count(name) > 1:
-            what = f"two columns are named '{name}'"
-            raise SynmtError(what, where=f"{path}: line 1", do="Rename one")
-    uneven = [
-        SynmtError(
-            f"{counted(len(row), 'cell')}, but the first row names {len(names)} columns",
-            where=f"{path}: line {number}",
-        )
-        for number, row in enumerate(rows, start=2)
-        if len(row) != len(names)
-    ]
-    if uneven:
-        raise all_in_one(uneven[:3])
+    if len(set(names)) < len(names):
+        raise SynmtError("two columns have the same name", where=f"{path}: line 1", do="Rename one")
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(names):
+            what = f"{len(row)} cells, but the first row names {len(names)} columns"
+            raise SynmtError(what, where=f"{path}: line {number}")
     return names, rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import tee
@@ -10,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from synmt.decode.pairs import PairScore, Totals, finite, score_pairs
-from synmt.decode.records import too_long
 from synmt.decode.remote import remote_translator
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, counted, one_file_for_both_sides
+from synmt.errors import SynmtError
 from synmt.files.reading import known_lines, read_lines
 from synmt.reporting.values import Column, Table, count_column, text_column
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,58 +54,40 @@ def load_translator(run: Path, options: ModelOptions) -> Translator:
 
 
 def _loading(options: ModelOptions) -> dict[str, Any]:
-    """List the arguments of `Translator.load`, which remote translators get, too."""
+    """List the arguments of `Translator.load`, which remote translators also get."""
     names = ("device", "checkpoint", "parser", "batch_size")
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
 def score_files(options: PairOptions) -> Iterator[PairScore]:
-    """Score the translations of a file line by line; warn of lines that are too long to be scored
-    in full."""
+    """Score the translations of a file line by line."""
     translator = load_translator(options.model, options)
     count = _count_lines(options.source, options.target)
     lines, trees = read_lines(options.source), None
     if options.parses is not None and translator.reads_trees:
         lines, again = tee(lines)
-        trees = read_parses(
-            options.parses, map(translator.tokenizers["source"].tokenize, again), brackets=True
-        )
-    elif options.parses is not None:
-        _logger.info("the model reads no trees: --parses makes no difference")
-    loading, has_trees = _loading(options), options.parses is not None
+        tokenized = map(translator.tokenizers["source"].tokenize, again)
+        trees = read_parses(options.parses, tokenized, brackets=True)
     with remote_translator(
-        translator, [options.model], loading, lines=count, has_trees=has_trees
+        translator, [options.model], _loading(options), lines=count, has_trees=trees is not None
     ) as other:
-        for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
-            for side, dropped in (
-                ("source", score.source_dropped),
-                ("target", score.target_dropped),
-            ):
-                if dropped:
-                    what = f"the {side} of line {score.line}"
-                    _logger.warning(too_long(what, translator.max_pieces, dropped, "not scored"))
-            yield score
+        yield from score_pairs(translator, lines, read_lines(options.target), trees, other=other)
 
 
 def _count_lines(source: Path, target: Path) -> int | None:
     """Count the pairs before anything is scored; None for a pipe. Raises SynmtError for files of
     different lengths."""
-    sources, targets = known_lines(source), known_lines(target)
-    if sources is None or targets is None:
+    counts = [known_lines(path) for path in (source, target)]
+    if None in counts:
         return None
-    if source.samefile(target):
-        raise one_file_for_both_sides(target)
-    if sources != targets:
-        raise SynmtError(
-            f"{counted(targets, 'line')}, but {source} has {sources:,}",
-            where=str(target),
-            do="Line n of both must belong together",
-        )
-    return sources
+    if counts[0] != counts[1]:
+        what = f"{counts[1]:,} lines, but {source} has {counts[0]:,}"
+        raise SynmtError(what, where=str(target), do="Line n of both must belong together")
+    return counts[0]
 
 
 def pair_json(score: PairScore) -> dict[str, Any]:
-    """Write the score of one pair as plain values."""
+    """Return the score of one pair as plain values."""
     values = {
         "line": score.line,
         "source": score.source,
@@ -124,21 +102,14 @@ def pair_json(score: PairScore) -> dict[str, Any]:
 
 
 def summary_table(totals: Totals) -> Table:
-    """Show the mean log-probability and the perplexities; warn of pairs that are left out, and of
-    unknown pieces."""
-    if totals.left_out:
-        pairs = counted(totals.left_out, "pair is", "pairs are")
-        _logger.warning(
-            f"{pairs} not in the summary: the source is empty, or the target was truncated"
-        )
-    if totals.unknown:
-        pieces = counted(totals.unknown, "piece of the targets is", "pieces of the targets are")
-        _logger.warning(f"{pieces} not in the vocabulary, and scored as unknown")
+    """Show the mean log-probability and the perplexities, and what is not in them."""
     rows = [["log-probability by sentence", totals.pairs, totals.mean]]
     rows += [
         [f"perplexity by {unit}", count, totals.perplexity(unit)]
         for unit, count in totals.units.items()
     ]
+    rows.append(["pieces that are not in the vocabulary", totals.unknown, None])
+    rows.append(["left out: no source, or a truncated target", totals.left_out, None])
     return Table(
         columns=[text_column("summary"), count_column("number"), Column(title="value", digits=3)],
         rows=rows,

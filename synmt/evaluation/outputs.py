@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, unknown_name
 from synmt.evaluation.metrics import MetricOptions, options_of, read_aligned
 
 if TYPE_CHECKING:
@@ -44,11 +44,6 @@ class Outputs:
         """The folder of the test set in that of the run; None for files."""
         return self.run / "tests" / self.test if self.run else None
 
-    @property
-    def other_tests(self) -> list[str]:
-        """The run's other test sets."""
-        return [name for name in tests_of(self.run) if name != self.test] if self.run else []
-
     def as_read(self) -> Outputs:
         """Return the same translations as the words that the model reads and writes."""
         if self.tokens is None:
@@ -83,12 +78,7 @@ def from_run(run: Path | None, test: str | None = None, *, on: str | None = None
     if test is None:
         test = "test" if "test" in names else names[0]
     elif test not in names:
-        raise UsageError(
-            f"the run has no test set '{test}'",
-            where=str(opened.folder),
-            allowed=f"Its test sets: {', '.join(names)}",
-            do=did_you_mean(test, names) or "Choose one with `--test`",
-        )
+        raise unknown_name("test set", test, names, where=str(opened.folder))
     folder = opened.test_folder(test)
     tokens = tokens_folder(folder)
     outputs = Outputs(
@@ -105,10 +95,6 @@ def from_run(run: Path | None, test: str | None = None, *, on: str | None = None
 def scored_on(on: str | None, recipe: EvaluationRecipe | None = None) -> MetricOptions:
     """Choose the options of metrics: the recipe's or the defaults, unless the user scores the other
     texts."""
-    if on not in (None, "text", "tokens"):
-        raise UsageError(
-            f"there are no '{on}' to score", where="--on", allowed="What is scored: text, tokens"
-        )
     options = options_of(recipe) if recipe else MetricOptions()
     if on is None or options.on_tokens == (on == "tokens"):
         return options
@@ -120,12 +106,8 @@ def tests_of(run: Path) -> list[str]:
     """List the test sets that a run has translated."""
     names = sorted(path.parent.name for path in run.glob("tests/*/hypothesis.txt"))
     if not names:
-        raise SynmtError(
-            "the run has no test translations",
-            where=str(run),
-            do="They are made when training ends: run the same `synmt train` again, with test sets "
-            "in its recipe",
-        )
+        do = "Run the same `synmt train` again, with test sets in its recipe"
+        raise SynmtError("the run has no test translations", where=str(run), do=do)
     return names
 
 
@@ -142,20 +124,9 @@ def _read_texts(folder: Path) -> tuple[list[str], list[str], list[str]]:
 
 def check_same_test(outputs: Outputs, other: Outputs) -> None:
     """Raise SynmtError if two runs were tested on different sentences."""
-    first, second = outputs.reference, other.reference
-    if first == second:
-        return
-    difference = f"{len(second):,} sentences, not {len(first):,}"
-    if len(first) == len(second):
-        number = next(
-            n
-            for n, lines in enumerate(zip(first, second, strict=True), start=1)
-            if lines[0] != lines[1]
+    if outputs.reference != other.reference:
+        raise SynmtError(
+            f"its test set '{other.test}' is not that of {outputs.system}",
+            where=other.system,
+            do="Compare runs that were tested on the same sentences, or use `--reference`",
         )
-        difference = f"line {number} of the references differs"
-    raise SynmtError(
-        f"its test set '{other.test}' is not that of {outputs.system}: {difference}",
-        where=other.system,
-        do="Compare runs that were tested on the same sentences, or give the references with "
-        "`--reference`",
-    )

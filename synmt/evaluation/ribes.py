@@ -14,11 +14,9 @@ the text first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from heapq import nlargest
+from collections.abc import Sequence
 from itertools import combinations
 from math import exp
-from typing import NamedTuple
 
 from synmt.evaluation.metrics import Lines, MeanMetric, MetricOptions
 
@@ -28,14 +26,14 @@ ALPHA, BETA = 0.25, 0.10
 _VERSION = "1.03"
 
 
-def ribes(options: MetricOptions) -> MeanMetric:
-    """Make RIBES, which ignores case as its authors' script does."""
-    return _Ribes()
+class Ribes(MeanMetric):
+    """RIBES, which ignores case as its authors' script does."""
 
-
-class _Ribes(MeanMetric):
     title = "RIBES"
     signature = f"nrefs:1|case:lc|tok:space|alpha:{ALPHA}|beta:{BETA}|scale:100|version:{_VERSION}"
+
+    def __init__(self, options: MetricOptions) -> None:
+        """Take no options."""
 
     def score_segments(
         self, hypotheses: Lines, references: Lines, sources: Lines | None
@@ -64,63 +62,31 @@ def align(hypothesis: Lines, reference: Lines) -> list[int]:
     two equally short ones, by the one that ends there. A word without such an n-gram is not
     aligned.
     """
-    ending = _contexts(hypothesis, reference)
-    # an n-gram that begins at a word ends at it in the reversed texts
-    beginning = [*_contexts(hypothesis[::-1], reference[::-1])][::-1]
-    positions = []
-    for before, after in zip(ending, beginning, strict=True):
-        if before and (not after or before.length <= after.length):
-            positions.append(before.position)
-        elif after:
-            positions.append(len(reference) - 1 - after.position)
-    return positions
+    positions = dict[int, int]()
+    remaining, length = list(range(len(hypothesis))), 0
+    while remaining:
+        length += 1
+        own, other = _ngrams(hypothesis, length), _ngrams(reference, length)
+        matching = []
+        for index in remaining:
+            # an n-gram beyond an end of the sentence is shorter, and not found
+            before = tuple(hypothesis[max(0, index + 1 - length) : index + 1])
+            after = tuple(hypothesis[index : index + length])
+            for ngram, offset in ((after, 0), (before, length - 1)):
+                if len(own.get(ngram, ())) == len(other.get(ngram, ())) == 1:
+                    positions[index] = other[ngram][0] + offset
+            if index not in positions and (before in other or after in other):
+                matching.append(index)
+        remaining = matching
+    return [positions[index] for index in sorted(positions)]
 
 
-class _Context(NamedTuple):
-    """An n-gram that is unique in both texts: its number of words, and where it ends in the
-    reference."""
-
-    length: int
-    position: int
-
-
-def _contexts(hypothesis: Lines, reference: Lines) -> Iterator[_Context | None]:
-    """Find for each word of a translation the shortest n-gram that ends at it and is unique in both
-    texts.
-
-    An n-gram that ends at the word is unique in the translation if it is longer than all that end
-    elsewhere too. It is unique in the reference if it is not longer than the longest match there,
-    and longer than the second longest.
-    """
-    own = _shared_endings(hypothesis, hypothesis)
-    other = _shared_endings(hypothesis, reference)
-    for index, (repeated, matches) in enumerate(zip(own, other, strict=True)):
-        (longest, position), (second, _), *_ = [
-            *nlargest(2, ((n, k) for k, n in matches.items())),
-            (0, -1),
-            (0, -1),
-        ]
-        elsewhere = max((n for k, n in repeated.items() if k != index), default=0)
-        length = 1 + max(elsewhere, second)
-        yield _Context(length, position) if length <= longest else None
-
-
-def _shared_endings(one: Lines, other: Lines) -> Iterator[dict[int, int]]:
-    """Count how many words up to each word of one text match those up to each place of the same
-    word in another.
-
-        shared[i][k] = shared[i-1][k-1] + 1  where one[i] = other[k]
-
-    Only equal words are stored, so the time usually grows with the length of a sentence, not with
-    its square.
-    """
+def _ngrams(words: Lines, length: int) -> dict[tuple[str, ...], list[int]]:
+    """List the places where each n-gram of a text begins."""
     places = {}
-    for position, word in enumerate(other):
-        places.setdefault(word, []).append(position)
-    shared = {}
-    for word in one:
-        shared = {k: shared.get(k - 1, 0) + 1 for k in places.get(word, ())}
-        yield shared
+    for start in range(len(words) - length + 1):
+        places.setdefault(tuple(words[start : start + length]), []).append(start)
+    return places
 
 
 def _order(positions: list[int], reference_length: int) -> float:

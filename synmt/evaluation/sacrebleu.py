@@ -6,8 +6,11 @@ compare every number with sacreBLEU's public functions, and so notice a change.
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -25,7 +28,14 @@ from synmt.errors import SynmtError, unknown_name
 from synmt.evaluation.metrics import Lines, Metric, MetricOptions
 from synmt.files.reading import offline
 
+_logger = logging.getLogger(__name__)
+
 _BLEU_ORDER = 4
+_TOKENIZED = 100
+"""Lines that end in a full stop after a space: as many are a tokenized text, as in sacreBLEU."""
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{8,}")
+"""A phrase in a script without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese,
+Chinese."""
 
 
 def bleu(options: MetricOptions, order: int = _BLEU_ORDER) -> Metric:
@@ -89,12 +99,24 @@ class _Sacre(Metric):
 class _Bleu(_Sacre):
     def __init__(self, inner: BLEU) -> None:
         super().__init__(inner)
-        self._order = inner.max_ngram_order
-        if self._order != _BLEU_ORDER:
+        order = inner.max_ngram_order
+        if order != _BLEU_ORDER:
             # sacreBLEU's signature leaves out the order
             signature = inner.get_signature()
-            signature.update("order", self._order)
-            self.title, self.signature = f"BLEU-{self._order}", str(signature)
+            signature.update("order", order)
+            self.title, self.signature = f"BLEU-{order}", str(signature)
+
+    def statistics(
+        self, hypotheses: Lines, references: Lines, sources: Lines | None = None
+    ) -> DoubleArray:
+        """Count n-grams; warns of texts whose words the default tokenization does not find."""
+        if "|tok:13a|" in self.signature:
+            if sum(line.rstrip().endswith(" .") for line in hypotheses) >= _TOKENIZED:
+                _logger.warning("the text looks tokenized: BLEU needs the tokenization `none`")
+            if sum(bool(_UNSPACED.search(line)) for line in references) * 2 > len(references):
+                what = "the text has no spaces between words"
+                _logger.warning(f"{what}: BLEU needs the tokenization `zh`, `ja-mecab` or `char`")
+        return super().statistics(hypotheses, references)
 
     def details(self, totals: DoubleArray) -> dict[str, float]:
         """Compute smoothed precisions in percent, brevity penalty and length ratio, as sacreBLEU
@@ -108,19 +130,10 @@ class _Bleu(_Sacre):
     def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
         """Compute sentence BLEU, without orders longer than the sentence, as `sentence_bleu`
         does."""
-        return np.array([self._sentence(*row) for row in statistics.tolist()], dtype=np.float64)
-
-    def _sentence(self, length: float, reference_length: float, *counts: float) -> float:
-        matches, totals = list(counts[: self._order]), list(counts[self._order :])
-        return BLEU.compute_bleu(
-            cast(list[int], matches),
-            cast(list[int], totals),
-            int(length),
-            int(reference_length),
-            smooth_method="exp",
-            effective_order=True,
-            max_ngram_order=self._order,
-        ).score
+        inner = copy(self._inner)
+        cast(BLEU, inner).effective_order = True
+        scores = [inner._compute_score_from_stats(row).score for row in statistics.tolist()]
+        return np.array(scores, dtype=np.float64)
 
 
 def tokenize_words(lines: Lines, tokenize: str) -> list[list[str]]:
@@ -131,33 +144,22 @@ def tokenize_words(lines: Lines, tokenize: str) -> list[list[str]]:
 
 
 @contextmanager
-def _checked(tokenize: str) -> Iterator[None]:
+def _checked(name: str) -> Iterator[None]:
     """Raise errors that say what to do for a tokenization that does not exist, or that cannot be
     used here."""
-    _check_tokenization(tokenize)
-    try:
-        yield
-    except (RuntimeError, ImportError):
-        raise SynmtError(
-            f"the tokenization '{tokenize}' needs packages that are not installed",
-            do=f"Install them with `pip install 'sacrebleu[{tokenize[:2]}]'`",
-        ) from None
-    except OSError as error:
-        raise SynmtError(
-            f"cannot get the model of the tokenization '{tokenize}' ({error})",
-            do="Try again with a network connection, or use another tokenization, such as "
-            "`--tokenize 13a`",
-        ) from None
-
-
-def _check_tokenization(name: str) -> None:
     if name not in BLEU.TOKENIZERS:
         raise unknown_name("tokenization", name, BLEU.TOKENIZERS)
     if name in SPM_MODELS and offline():
         address = SPM_MODELS[name]["url"]
         place = Path(SACREBLEU_DIR) / "models" / Path(address).name
         if not place.exists():
-            raise SynmtError(
-                f"the tokenization '{name}' needs a model, and SYNMT_OFFLINE forbids the network",
-                do=f"Put {address} at {place}",
-            )
+            what = f"the tokenization '{name}' needs a model, and SYNMT_OFFLINE forbids the network"
+            raise SynmtError(what, do=f"Put {address} at {place}")
+    try:
+        yield
+    except (RuntimeError, ImportError, OSError) as error:
+        raise SynmtError(
+            f"the tokenization '{name}' needs packages or a model that are not here ({error})",
+            do=f"Install packages with `pip install 'sacrebleu[{name[:2]}]'`; a model needs a "
+            "network connection",
+        ) from None

@@ -14,7 +14,7 @@ resamples both together, and `welch_test` looks at the training runs alone.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import lcm
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 from synmt.arrays import DoubleArray
 from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, interval, resamples
 from synmt.evaluation.metrics import Aggregate
+from synmt.reporting.values import Column
 
 # scipy.stats is imported inside functions: it takes longer than BLEU of a test set
 
@@ -57,6 +58,21 @@ FEW_SEEDS = "with two or three seeds, intervals and p-values are rough"
 """What resampled seeds cannot show."""
 
 
+def difference_columns(
+    base: str, interval: str, make: Callable[..., Column] = Column
+) -> list[Column]:
+    """Make the columns of a difference and of its interval.
+
+    base: what it is the difference from.
+    interval: how the interval was computed.
+    make: makes a column of the kind of the values.
+    """
+    return [
+        make("difference", signed=True, about=f"from {base}"),
+        make("95 % of difference", signed=True, about=interval),
+    ]
+
+
 @dataclass(frozen=True)
 class Spread:
     """Mean and variation of the scores of a system's seeds.
@@ -66,14 +82,12 @@ class Spread:
 
     mean: float
     deviation: float
-    lowest: float
-    highest: float
 
 
 def spread(scores: Sequence[float]) -> Spread:
     """Describe the scores of a system's seeds."""
     deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
-    return Spread(float(np.mean(scores)), deviation, min(scores), max(scores))
+    return Spread(float(np.mean(scores)), deviation)
 
 
 def seeded_bootstrap(
@@ -179,7 +193,6 @@ def bootstrap_scores(
 
     The middle 95 % of a column is the interval of that system's score.
     """
-    assert len({one.shape for one in statistics}) == 1, [one.shape for one in statistics]
     side_by_side = np.hstack(statistics)  # (N, M·S)
     return np.array(
         [
@@ -231,7 +244,6 @@ def swapped_differences(
     pairs = lcm(len(base), len(system))
     first = np.hstack([base[pair % len(base)] for pair in range(pairs)])  # (N, M·S)
     second = np.hstack([system[pair % len(system)] for pair in range(pairs)])  # (N, M·S)
-    assert first.shape == second.shape, (first.shape, second.shape)
     both = first.sum(0) + second.sum(0)  # (M·S,)
     differences = []
     for coins in _toss_coins(len(first), samples=samples, seed=seed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,10 +15,8 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import RETRANSLATE
-from synmt.evaluation.cost import cost_line
-from synmt.evaluation.metrics import cached_score, make_metric, options_of, score_system
+from synmt.evaluation.metrics import cached_score, make_metric, options_of, score
 from synmt.evaluation.outputs import tokens_folder
-from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.checksums import recording
 from synmt.files.json_files import read_json
 from synmt.files.reading import read_lines
@@ -36,8 +33,6 @@ from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.preparation import Prepared
 from synmt.training.records import ScoreRecord
 from synmt.training.tree_sources.requirements import all_given_trees, given_trees, tree_requirements
-
-_logger = logging.getLogger(__name__)
 
 
 def check_tests(recipe: Recipe, corpus: Corpus, tests: Mapping[str, SplitFiles]) -> None:
@@ -137,22 +132,14 @@ def _write_test(
     remove(cache)
     options = options_of(recipe.evaluation)
     values = {}
-    tokenize = recipe.evaluation.tokenize
-    warn_of_unspaced(
-        files.target.name,
-        references,
-        recipe.evaluation.metrics,
-        tokenize,
-        option="`evaluation.tokenize`",
-    )
     for name in recipe.evaluation.metrics:
-        score = cached_score(
+        scored = cached_score(
             make_metric(name, options), hypotheses, references, sources=text.source, folder=cache
         )
         values[name] = {
-            "score": score.value,
-            "signature": score.signature,
-            "details": score.details,
+            "score": scored.value,
+            "signature": scored.signature,
+            "details": scored.details,
         }
     write_json(folder / "scores.json", values, indent=1)
 
@@ -163,11 +150,10 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_results(run: Run) -> Iterator[ScoreRecord]:
-    """Read the scores of all test sets; logs what the run cost."""
+    """Read the scores of all test sets."""
     for path in sorted(run.folder.glob("tests/*/scores.json")):
         for metric, values in read_json(path, dict[str, ScoreOfTest], do=RETRANSLATE).items():
             yield ScoreRecord(path.parent.name, metric, values["score"], values["signature"])
-    _logger.info("cost: %s", cost_line(run))
 
 
 def validation_bleu(
@@ -179,21 +165,15 @@ def validation_bleu(
     text = list(read_lines(corpus.valid.target))
     if tokenizer.recipe.already_cut and not on_tokens:
         text = [tokenizer.join(line) for line in text]
-    tokenize = recipe.evaluation.tokenize
-    warn_of_unspaced(
-        corpus.valid.target.name, text, ("bleu",), tokenize, option="`evaluation.tokenize`"
-    )
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(
         update={"beam_size": recipe.training.validation_beam_size}
     )
-    lowercase = recipe.evaluation.lowercase
+    bleu = make_metric("bleu", options_of(recipe.evaluation))
 
-    def score(model: Seq2Seq) -> float:
+    def translate_and_score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
         hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
-        return score_system(
-            hypotheses, references, ("bleu",), tokenize=tokenize, lowercase=lowercase
-        )["bleu"].value
+        return score(bleu, hypotheses, references).value
 
-    return score
+    return translate_and_score

@@ -85,8 +85,8 @@ def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
 
 APART = r"""
 other-seed* => not a seed of the same system .*training.label_smoothing
-alone other-seed1 => line 2 of the references differs
-none* => no file and no run folder matches the pattern
+alone other-seed1 => its test set 'test' is not that of
+none* => no such file or run folder
 """
 
 

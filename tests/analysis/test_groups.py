@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scored import METRIC, halves, labelled, random_parses, some_systems, tree
+from scored import METRIC, halves, labelled, random_parses, score_system, some_systems, tree
 
 from synmt.analysis.groups import trees
 from synmt.analysis.groups.grouping import PAPERS, by_length, count_units
@@ -23,7 +23,7 @@ from synmt.analysis.groups.trees import (
 )
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.bootstrap import resamples
-from synmt.evaluation.metrics import make_metric, score, score_system
+from synmt.evaluation.metrics import make_metric, score
 from synmt.evaluation.significance import (
     FEW_SEEDS,
     compare_on_resamples,

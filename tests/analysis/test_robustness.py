@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from full_stop import with_full_stop
 from notation import arcs_in
+from scored import score_system
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
@@ -21,7 +22,7 @@ from synmt.analysis.robustness.conditions import (
 )
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
-from synmt.evaluation.metrics import make_metric, score, score_system
+from synmt.evaluation.metrics import make_metric, score
 from synmt.evaluation.outputs import Outputs
 from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import flat_parse

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from analyzing import finish, report, run
 from cases import cases
+from scored import score_system
 from small_run import write_tests
 from tiny import synmt
 
 from synmt.analysis.inputs import parse_in_parts
-from synmt.evaluation.metrics import score_system
 from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
@@ -104,7 +104,7 @@ labels.tsv => LABELS.tsv needs {GROUPED}. Add one of them.
 --trees --by-length --plot x.png => x.png: several analyses would draw into one file
 --by-length labels.tsv => no chosen analysis uses the labels. Add `--by-label`
 --by-length --unit word => Did you mean 'words'?
---by-length --test chalenge => Its test sets: challenge, test. Did you mean 'challenge'?
+--by-length --test chalenge => Test sets: challenge, test. Did you mean 'challenge'?
 --by-length --plot x.bmp => unsupported picture format
 --by-depth --unit pieces => no chosen analysis uses --unit. Add `--by-length`
 --by-length --top 5 => --top needs --compare or --words or --ngrams. Add one of them.
@@ -129,9 +129,9 @@ def test_wrong_usage_is_explained_in_one_message(runs, arguments, message):
 
 
 UNLIKE = """
-short => short: its test set 'test' is not that of pascal: 2 sentences, not 3
-other => line 3 of the references differs
-lines.txt => lines.txt: 1 line, but
+short => short: its test set 'test' is not that of pascal
+other => other: its test set 'test' is not that of pascal
+lines.txt => lines.txt: 1 lines, but
 nowhere => no such file or run folder
 bare => bare: the run has no test translations
 """

@@ -62,7 +62,7 @@ GERMAN_TARGET = """
 2 => --parser compact => no Stanza model for 'de' to tag the target (
 2 => --html x.txt => x.txt: not an HTML file name
 2 => --plot x.txt => x.txt: unsupported picture
-2 => --test tset => the run has no test set 'tset'
+2 => --test tset => there is no test set 'tset'
 """
 
 

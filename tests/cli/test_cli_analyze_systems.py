@@ -95,8 +95,7 @@ def test_a_run_that_is_given_twice_counts_once(place):
 
 def test_compared_systems_may_be_many_runs_or_patterns(place):
     asked = ("--compare", "runs/plain-*", "runs/alone", PASCAL, "--json", "--top", "2")
-    printed, said = analyze(*asked)
-    assert "runs/plain-*: 2 systems: plain-seed1, plain-seed2" in said
+    printed, _ = analyze(*asked)
     found = json.loads(printed)
     assert list(found["sentence_scores"]) == ["plain-seed1", "plain-seed2", "alone", "pascal-seed1"]
     # if there is another figure, the boxes are only on the page

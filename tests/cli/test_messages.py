@@ -25,8 +25,7 @@ REFUSED = """
 2 | score --samples x text | should be a valid integer
 2 | score | there is nothing to score. Give translations or a run
 2 | score --target text | --target needs a model. Add `--run RUN`
-2 | score --run a --target text | --target needs --source. Add `--source FILE`
-2 | score --run a --source text | --source needs --target. Add `--target FILE`, or leave
+2 | score --run a --target text | --target needs --source and one model. Add `--source FILE`
 2 | analyze | no analysis is chosen. Choose one or more of --by-length
 1 | --log-file no/folder/log score -r a b | no/folder/log: cannot write: No such file or directory
 """

@@ -27,20 +27,18 @@ from synmt.controlled.meaning import (
     Sentence,
     replace_part,
 )
-from synmt.data.vocabulary import Words
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.report import (
     ContrastOptions,
     Decision,
+    accuracy_table,
     decide,
     groupings,
     judge_models,
-    tabulate,
 )
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
-from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
@@ -108,7 +106,6 @@ def test_a_folder_is_read_line_by_line_and_named_by_its_phenomenon(tmp_path, pac
     assert [(one.source, one.correct, one.incorrect) for one in found.contrasts] == expected
     assert found.contrasts[1].groups == {"phenomenon": "agreement"}
     assert found.contrasts[1].where.endswith("line 2")
-    assert found.languages == ("en", "de")
 
 
 def test_several_sets_are_grouped_by_set(tmp_path, few):
@@ -119,7 +116,7 @@ def test_several_sets_are_grouped_by_set(tmp_path, few):
     last = found.contrasts[-1]
     assert last.where == f"controlled: sentence {last.source - 1}"
     assert Counter(one.groups["set"] for one in found.contrasts)[names[1]] == 1
-    assert (found.languages, found.trees) == (("en", "de"), None)
+    assert found.trees is None
 
 
 def test_a_table_groups_by_its_other_columns(tmp_path):
@@ -155,20 +152,19 @@ def test_all_errors_of_contrapro_are_one_contrast(tmp_path):
     }
 
 
-def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path):
+def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path, caplog):
     folder = write_set(tmp_path / "set", "a\nb\nc\n", "x\ny\nz\n", "v\n y \nz\n")
     found = read_contrasts([str(folder)])
     assert [one.correct for one in found.contrasts] == ["x"]
-    assert found.identical == [f"{folder / 'incorrect.de'}: line {number}" for number in (2, 3)]
+    assert f"are the same: {folder / 'incorrect.de'}: line 2, " in caplog.text
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("correct.de", "a\nb\n", r"correct.de: 2 lines, but .*src.en has 1"),
-        ("src.en", " \n", r"incorrect.de: line 1: the source has no text"),
-        ("incorrect.de", "Der Hund rennt.\n", "translation are the same in every pair"),
-        ("src.fr", "x\n", r"must have one text src.LANGUAGE, and has src.en, src.fr"),
+        ("correct.de", "a\nb\n", r"equally many lines, .*src.en': 1, .*correct.de': 2"),
+        ("incorrect.de", "Der Hund rennt.\n", "there are no contrasts of different translations"),
+        ("src.fr", "x\n", r"must have one text each of src, correct and incorrect"),
     ],
 )
 def test_a_broken_folder_is_refused(tmp_path, name, text, message):
@@ -179,17 +175,15 @@ def test_a_broken_folder_is_refused(tmp_path, name, text, message):
 
 BROKEN = r"""
 tsv  | source\tcorrect\nA\tB\n | the header has no column incorrect
-tsv  | source\tcorrect\tincorrect\tcorrect\n | two columns are named 'correct'
+tsv  | source\tcorrect\tincorrect\tcorrect\n | two columns have the same name
 tsv  | source\tcorrect\tincorrect\nA\tB\n | set.tsv: line 2: 2 cells, but the first row names 3
-tsv  | source\tcorrect\tincorrect\n | set.tsv: the contrastive set is empty
-json | [] | set.json: the contrastive set is empty
-json | { | not JSON
-json | {"source": "A"} | not a list of entries
-json | [{"source": "A", "reference": "B", "errors": []}, {}] | entry 2: the list 'errors' is missing
-json | [{"source": "A", "errors": []}] | entry 1: the text 'reference' is missing
-json | [{"source": "\ud83d", "reference": "B", "errors": []}] | entry 1: the text 'source' has half
-json | [{"source": "A", "reference": "\udfff", "errors": []}] | the text 'reference' has half of a
-json | [{"src segment": "A", "ref segment": "B", "errors": [{}]}] | entry 1: the text 'contrastive'
+tsv  | source\tcorrect\tincorrect\n | set.tsv: there are no contrasts
+json | [] | set.json: there are no contrasts
+json | { | set.json: broken, or of another format
+json | {"source": "A"} | entry 1: broken
+json | [{"source": "A", "reference": "B", "errors": []}, {}] | entry 2: broken
+json | [{"source": "\ud83d", "reference": "B", "errors": []}] | entry 1: broken
+json | [{"src segment": "A", "ref segment": "B", "errors": [{}]}] | entry 1: broken
 """
 
 
@@ -201,7 +195,7 @@ def test_a_missing_set_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", [*BROKEN.strip().splitlines(), f"json | {'[' * 100_000} | not JSON"]
+    "line", [*BROKEN.strip().splitlines(), f"json | {'[' * 100_000} | set.json: broken"]
 )
 def test_a_broken_file_is_refused_with_its_place(tmp_path, line):
     kind, text, message = line.split(" | ")
@@ -357,26 +351,10 @@ def test_a_run_that_changes_its_text_decides_between_the_texts_that_it_reads(tmp
     folder = make_run(tmp_path / "lower", parser=False, text={"lowercase": True}).folder
     options = ContrastOptions(models=[folder], contrast=[str(write_set(tmp_path / "set"))])
     [decision] = judge_models(options).facts["pairs"][0]["models"]
-    found = [one["log_probability"] for one in (decision, *decision["incorrect"])]
+    found = [decision["log_probability"], *(value for value, _ in decision["incorrect"])]
     texts = ["der hund rennt.", "der hund rennen."]
     pairs = score_pairs(Translator.load(folder), ["the dog runs."] * 2, texts)
     assert found == pytest.approx([one.log_probability for one in pairs], abs=1e-3)
-
-
-def test_gold_trees_are_placed_in_the_words_that_a_run_reads(few, examples, tmp_path):
-    pytest.importorskip("sacremoses")
-    # a tokenizer moves all words after a comma
-    few[:] = [one for one in examples if "," in one.source][:8]
-    folder = make_run(tmp_path / "words", PASCAL, parser=False, text={"tokenizer": "moses"}).folder
-    trees = write(
-        tmp_path / "t.conllu", "".join(format_conllu(one.parse, one.source, 1) for one in few)
-    )
-    options = ContrastOptions(models=[folder], contrast=["controlled"])
-    gold, given = (
-        [one["models"][0]["log_probability"] for one in judge_models(chosen).facts["pairs"]]
-        for chosen in (options, replace(options, parses=trees))
-    )
-    assert gold == pytest.approx(given, abs=1e-3)
 
 
 def test_given_trees_are_aligned_with_their_sources(tmp_path):
@@ -387,14 +365,6 @@ def test_given_trees_are_aligned_with_their_sources(tmp_path):
     )
     assert same == pytest.approx(own, abs=1e-4)
     assert abs(other - own) > 1e-4
-
-
-def test_decisions_with_unknown_pieces_are_marked(tmp_path):
-    translator = Translator.load(make_run(tmp_path / "words", parser=False))
-    translator.target = Words(["Ein", "Hund", "läuft"])
-    contrasts = [Contrast(0, "Ein Hund", (wrong,), {}, "") for wrong in ("Ein", "Ein Affe")]
-    decisions = decide(translator, ContrastSet(["A dog"], contrasts))
-    assert [one.unknown for one in decisions] == [False, True]
 
 
 def drawn(seed, *, count=60):
@@ -409,25 +379,32 @@ def drawn(seed, *, count=60):
     return contrasts, models
 
 
+def rows_of(contrasts, models, **options):
+    """List the rows of the table of phenomena as JSON has them."""
+    decisions = dict(zip("abc", models, strict=False))
+    groups = groupings(contrasts)["phenomenon"]
+    return accuracy_table("phenomenon", groups, contrasts, decisions, **options).as_json()["rows"]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_accuracies_intervals_and_p_values_are_those_of_the_formulas(seed):
     contrasts, models = drawn(seed)
-    for row in [row for rows in tabulate(contrasts, models).values() for row in rows]:
-        inside = [row.group in ("all", one.groups["phenomenon"]) for one in contrasts]
+    for row in rows_of(contrasts, models):
+        inside = [row["group"] in ("all", one.groups["phenomenon"]) for one in contrasts]
         margins = np.array(
             [[one.log_probability - one.incorrect[0][0] for one in made] for made in models]
         )[:, inside]
-        won, count = margins > 0, sum(inside)
-        assert row.pairs == count
-        assert [one.won for one in row.results] == won.sum(1).tolist()
-        assert [one.ties for one in row.results] == (margins == 0).sum(1).tolist()
-        assert [one.accuracy for one in row.results] == pytest.approx(won.mean(1).tolist())
-        assert all(one.low <= one.accuracy <= one.high for one in row.results)
-        for own, comparison in zip(won[1:], row.comparisons, strict=True):
-            gained, lost = int((own & ~won[0]).sum()), int((won[0] & ~own).sum())
-            assert comparison.difference == pytest.approx((gained - lost) / count)
-            assert comparison.low <= comparison.difference <= comparison.high
-            assert comparison.p_value == pytest.approx(mcnemar(gained, lost))
+        won, count, place = margins > 0, sum(inside), "abc".index(row["model"])
+        own, base = won[place], won[0]
+        assert (row["pairs"], row["ties"]) == (count, (margins[place] == 0).sum())
+        assert row["accuracy"] == own.mean()
+        assert row["95 %"][0] <= row["accuracy"] <= row["95 %"][1]
+        gained, lost = int((own & ~base).sum()), int((base & ~own).sum())
+        if place:
+            assert row["difference"] == pytest.approx((gained - lost) / count)
+            low, high = row["95 % of difference"]
+            assert low <= row["difference"] <= high
+            assert row["p"] == pytest.approx(mcnemar(gained, lost))
 
 
 def mcnemar(gained, lost):
@@ -447,27 +424,23 @@ def test_the_interval_of_a_difference_is_that_of_resampled_sources():
     rows, random, found = list(by_source.values()), np.random.default_rng(1), []
     for chosen in random.integers(len(rows), size=(4000, len(rows))):
         found.append(np.concatenate([rows[place] for place in chosen]).mean())
-    [comparison] = tabulate(contrasts, models[:2], samples=4000)[None][0].comparisons
+    *_, of_all = rows_of(contrasts, models[:2], samples=4000)
     ends = np.quantile(found, [0.025, 0.975]).tolist()
-    assert [comparison.low, comparison.high] == pytest.approx(ends, abs=0.02)
+    assert of_all["95 % of difference"] == pytest.approx(ends, abs=0.02)
 
 
-def test_a_group_that_is_in_no_resample_has_the_widest_interval():
-    contrasts, models = drawn(1, count=3)
-    contrasts = [replace(one, source=n, groups={"kind": str(n)}) for n, one in enumerate(contrasts)]
-    rows = tabulate(contrasts, models[:2], samples=1)["kind"]
-    ends = [(row.comparisons[0].low, row.comparisons[0].high) for row in rows]
-    # three draws from three sources, two of which come twice or not at all
-    assert (-1.0, 1.0) in ends
-    assert not np.isnan(ends).any()
-
-
-def test_groups_are_sorted_by_number_and_too_many_have_no_table():
-    def contrasts(values):
-        return [Contrast(0, "x", ("y",), {"distance": value}, "") for value in values]
-
-    given = contrasts(["15", "a", "1,000 to 9,999", "b", "100 to 999", "10", "2", ">15"])
+def test_groups_are_sorted_by_number():
+    values = ["15", "a", "1,000 to 9,999", "b", "100 to 999", "10", "2", ">15"]
+    given = [Contrast(0, "x", ("y",), {"distance": value}, "") for value in values]
     expected = ["2", "10", "15", ">15", "100 to 999", "1,000 to 9,999", "a", "b"]
     assert groupings(given)["distance"] == expected
-    many = contrasts(map(str, range(41)))
-    assert list(tabulate(many, [[Decision(-1.0, 1, ((-2.0, 1),))] * 41])) == [None]
+
+
+def test_a_grouping_of_many_groups_has_no_table(tmp_path):
+    folder = make_run(tmp_path / "plain", parser=False).folder
+    rows = ["source\tcorrect\tincorrect\tnumber", *(f"A dog\tEin\tHund\t{n}" for n in range(41))]
+    options = ContrastOptions(
+        models=[folder], contrast=[str(write(tmp_path / "a.tsv", "\n".join(rows)))]
+    )
+    report = judge_models(options)
+    assert [row["group"] for row in report.tables[0].as_json()["rows"]] == ["all"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 
 import numpy as np
@@ -11,10 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 from tiny import write_lines
 
-from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.cost import check_runs, cost_line, cost_table, costs_of, first_step, run_cost
-from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.systems import System
+from synmt.evaluation.cost import cost_table, run_cost
 from synmt.reporting.cells import shown_rows
 from synmt.run_folder import Run
 
@@ -51,8 +47,7 @@ def test_the_cost_of_a_run_is_what_its_files_say(tmp_path):
     assert (cost.tokens, cost.memory) == (2500, 8e6)
     assert (cost.parsed_words, cost.parse_processor_seconds) == (900, 6.0)
     assert (cost.sentences, cost.translation_processor_seconds) == (100, 10.0)
-    assert cost.best_loss == 2
-    assert [first_step(cost.validation, loss) for loss in (2.5, 1.0)] == [20, None]
+    assert cost.validation == [(10, 3.0), (20, 2.0)]
 
 
 def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
@@ -64,11 +59,7 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     names = "weights", "steps", "tokens/s", "memory", "parsing, words/s", "translation, sentences/s"
     assert [own[name] for name in names] == ["17", "25", "8", "8 MB", "150", "10.0"]
     assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
-    assert any("2.000, the best of plain" in line for line in table.explanations())
-    assert cost_line(Run(tmp_path / "a")) == (
-        "17 weights, training 2 min 30 s; in processor time: parsing 6 s, translation 10.0 "
-        "sentences/s"
-    )
+    assert own["steps to loss"] == "20"
 
 
 def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
@@ -83,11 +74,12 @@ def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
         path.unlink()
     cost = run_cost(run)
     assert (cost.seconds, cost.tokens, cost.parse_processor_seconds, cost.sentences) == (None,) * 4
-    assert cost_line(run) == "17 weights"
     table = cost_table([("old", [cost])])
-    assert [column.title for column in table.columns] == ["system", "weights", "steps", "memory"]
+    assert [column.title for column in table.columns] == [
+        *("system", "weights", "steps", "memory", "steps to loss")
+    ]
     run.log.unlink()
-    assert run_cost(run).best_loss == math.inf
+    assert run_cost(run).validation == []
 
 
 def test_a_side_of_unknown_time_makes_the_cost_of_parsing_unknown(tmp_path):
@@ -98,20 +90,3 @@ def test_a_side_of_unknown_time_makes_the_cost_of_parsing_unknown(tmp_path):
         run.write_info(parsing={"source": source, "target": new})
         cost = run_cost(run)
         assert (cost.parsed_words, cost.parse_processor_seconds) == expected
-
-
-def test_files_have_no_cost(tmp_path):
-    (tmp_path / "one.de").write_text("x\n")
-    for given in ("one.de", "*.de"):
-        # before anything is scored
-        with pytest.raises(UsageError, match="files have no record of cost"):
-            check_runs([tmp_path / given])
-    check_runs([tmp_path / "one.de", tmp_path])
-    # a typing error is named as such
-    with pytest.raises(SynmtError, match=r"on\.de: no such file or run folder\. Did you mean"):
-        check_runs([tmp_path / "on.de"])
-    file = System("a.de", [Outputs("a.de", "", [], ["x"], ["x"])])
-    assert costs_of([file]) == []
-    run = write_run(tmp_path / "a")
-    system = System("a", [Outputs("a", "test", [], ["x"], ["x"], run=run.folder)])
-    assert costs_of([system, file]) == [("a", [run_cost(run)])]

@@ -1,13 +1,13 @@
 """COMET and BEER call their authors' programs correctly; the tests replace these programs."""
 
-import os
 import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from scored import score_system
 
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import MetricOptions, make_metric, score, score_system
+from synmt.evaluation.metrics import MetricOptions, make_metric, score
 
 HYPOTHESES, REFERENCES, SOURCES = (
     ["ein Affe", "Bananen"],
@@ -80,9 +80,7 @@ def test_comet_obeys_offline(package, monkeypatch):
     score(make_metric("comet"), HYPOTHESES, REFERENCES, SOURCES)
     assert package.asked == [("Unbabel/wmt22-comet-da", True), ("/hub/model.ckpt", True)]
     legacy = make_metric("comet", MetricOptions(comet_model="wmt20-comet-da"))
-    with pytest.raises(
-        SynmtError, match=r"only models of the hub.*SYNMT_OFFLINE forbids the network"
-    ):
+    with pytest.raises(SynmtError, match="SYNMT_OFFLINE forbids the network"):
         score(legacy, HYPOTHESES, REFERENCES, SOURCES)
     assert len(package.asked) == 2
 
@@ -105,27 +103,25 @@ def test_comet_needs_the_source_and_a_known_model(package):
     metric = make_metric("comet", MetricOptions(comet_model="Unbabel/none"))
     with pytest.raises(SynmtError, match=r"cannot load COMET's model 'Unbabel/none'"):
         score(metric, HYPOTHESES, REFERENCES, SOURCES)
-    for sources, message in ((None, r"COMET needs the source.*--source"), (["one"], "1 source")):
+    for sources, message in (
+        (None, r"COMET needs the source.*--source"),
+        (["one"], "equally many lines"),
+    ):
         with pytest.raises(SynmtError, match=message):
             score_system(HYPOTHESES, REFERENCES, ["comet"], sources=sources)
 
 
-def test_a_missing_package_and_another_of_its_name_are_refused(monkeypatch):
-    for module, message in (
-        (None, r"pip install 'synmt\[comet\]'"),
-        (ModuleType("comet"), "'comet' is not the metric"),
-    ):
-        monkeypatch.setitem(sys.modules, "comet", module)
-        with pytest.raises(SynmtError, match=message):
-            make_metric("comet")
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "comet", None)
+    with pytest.raises(SynmtError, match=r"pip install 'synmt\[comet\]'"):
+        make_metric("comet")
 
 
 FAILURES = """
-echo 'best beer     : 0.3' | scores for 0 sentences, not for 2; its first line is 'best beer
-echo sent 1 score is 0.3 | scores for 1 sentences, not for 2
-true | its first line is ''
-echo out of memory >&2; exit 3 | failed with code 3: out of memory
-printf 'sent 1 score is 1\\nsent 2 score is NaN\\n' | scores for 1 sentences
+echo 'best beer     : 0.3' | 0 scores for 2 sentences
+echo sent 1 score is 0.3 | 1 scores for 2 sentences
+echo out of memory >&2; exit 3 | exit status 3.* out of memory
+printf 'sent 1 score is 1\\nsent 2 score is NaN\\n' | 1 scores for 2 sentences
 """
 
 
@@ -143,24 +139,17 @@ print("total BEER", sum(scores) / (len(scores) + 1))
 
 @pytest.fixture
 def beer(tmp_path, monkeypatch):
-    """Make a folder for BEER and a `java` to be found; gives a function that writes the script."""
-    (tmp_path / "bin").mkdir()
+    """Make a folder for BEER, and a function that writes its script."""
     folder = tmp_path / "beer 2.0"
     folder.mkdir()
-    executable(tmp_path / "bin" / "java", "#!/bin/sh\n")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("BEER_HOME", raising=False)
 
     def write(script=BEER.replace("{python}", sys.executable)):
-        executable(folder / "beer", script)
+        (folder / "beer").write_text(script)
+        (folder / "beer").chmod(0o755)
         return make_metric("beer", MetricOptions(beer_folder=folder))
 
     return write
-
-
-def executable(path, text):
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 def test_beer_of_a_text_is_the_mean_over_its_sentences(beer):
@@ -186,13 +175,9 @@ def test_failures_of_beer_are_reported(beer, line):
         score(beer(f"#!/bin/sh\n{script}\n"), HYPOTHESES, REFERENCES)
 
 
-def test_missing_beer_or_java_is_reported(beer, tmp_path, monkeypatch):
-    with pytest.raises(SynmtError, match=r"cannot be started \(No such file"):
+def test_missing_beer_is_reported(beer, tmp_path):
+    with pytest.raises(SynmtError, match=r"BEER failed .*No such file.* It needs Java"):
         score(beer("#!/no/such/shell\n"), HYPOTHESES, REFERENCES)
-    with pytest.raises(UsageError, match=r"BEER is not part of synmt.*BEER_HOME"):
-        make_metric("beer")
-    with pytest.raises(UsageError, match=r"bin: the script `beer` is missing"):
-        make_metric("beer", MetricOptions(beer_folder=tmp_path / "bin"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SynmtError, match="BEER needs Java"):
-        beer()
+    for folder in (None, tmp_path / "bin"):
+        with pytest.raises(UsageError, match=r"BEER is not part of synmt.*BEER_HOME"):
+            make_metric("beer", MetricOptions(beer_folder=folder))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest
+from scored import score_system
 
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import (
@@ -11,10 +12,8 @@ from synmt.evaluation.metrics import (
     MetricOptions,
     make_metric,
     read_aligned,
-    score_system,
 )
 from synmt.evaluation.significance import bootstrap_scores, paired_bootstrap
-from synmt.evaluation.spaces import looks_unspaced, warn_of_unspaced
 from synmt.files.reading import read_lines
 
 COUNTED_HERE = [name for name in METRICS if name not in ("comet", "beer")]
@@ -138,50 +137,37 @@ def test_a_tokenisation_that_needs_a_download_obeys_offline(monkeypatch, tmp_pat
         make_metric("bleu", MetricOptions("flores200"))
 
 
-def test_an_empty_file_and_two_standard_inputs_are_refused(tmp_path):
+def test_an_empty_file_is_refused(tmp_path):
     (tmp_path / "empty").write_text("")
-    with pytest.raises(SynmtError, match="empty: the file is empty"):
+    with pytest.raises(SynmtError, match=r"one or more, not .*empty': 0"):
         read_aligned([tmp_path / "empty", tmp_path / "empty"])
-    with pytest.raises(UsageError, match="only once"):
-        read_aligned(["-", "-"])
 
 
 UNSPACED = """
-ja-mecab | 猿がバナナを一本食べています。 | はい
-ja-mecab | 猫 | はい | そうですか
-ja-mecab | こんにちは\u3000世界の皆さん | PyTorch 2.0をリリースしました
-zh | 我昨天在北京看见了一只猴子。 | 北京 奥运会开幕式在哪里举行？
-char | เด็กผู้ชายเห็นสุนัข | ฉันเป็นนักเรียน
-char | ကျွန်တော် ကျောင်းသား ဖြစ်ပါတယ်
+猿がバナナを一本食べています。
+我昨天在北京看见了一只猴子。
+เด็กผู้ชายเห็นสุนัข
 """
-
-
-@pytest.mark.parametrize("line", UNSPACED.strip().splitlines())
-def test_a_script_without_spaces_is_recognized_and_the_right_tokenization_finds_words(line, caplog):
-    tokenize, *lines = line.split(" | ")
-    assert looks_unspaced(lines)
-    warn_of_unspaced("text", lines, ["bleu", "chrf", "ter"], "13a", option="`evaluation.tokenize`")
-    bleu, ter = caplog.messages
-    assert bleu.startswith(
-        "text has no spaces between words; BLEU needs `evaluation.tokenize` zh, ja-mecab or char"
-    )
-    assert ter == "text has no spaces between words; ter would need them"
-    caplog.clear()
-    warn_of_unspaced("text", lines, ["bleu"], tokenize)
-    assert not caplog.messages
-
-
 SPACED = """
-원숭이가 바나나를 먹고 있습니다. | Ja.
-Ja. | Nein.
-猿 が バナナ を 食べ る 。 | は い
+원숭이가 바나나를 먹고 있습니다.
+猿 が バナナ を 食べ る 。
 我 爱 机器 翻译
 เด็ก ผู้ชาย เห็น สุนัข
 The word 猫 means cat.
-GPU | A100
 """
 
 
-@pytest.mark.parametrize("line", ["", *SPACED.strip("\n").split("\n")])
-def test_text_with_spaces_between_its_words_is_recognized(line):
-    assert not looks_unspaced(line.split(" | "))
+def test_texts_that_need_another_tokenization_are_named(caplog):
+    for texts, warned in ((UNSPACED, True), (SPACED, False)):
+        for line in texts.split("\n")[1:-1]:
+            caplog.clear()
+            score_system([line], [line])
+            message = "no spaces between words: BLEU needs the tokenization `zh`, `ja-mecab`"
+            assert (message in caplog.text) == warned, line
+    for lines, warned in ((99, False), (100, True)):
+        caplog.clear()
+        score_system(["Ja ."] * lines, ["Ja."] * lines)
+        assert ("looks tokenized: BLEU needs the tokenization `none`" in caplog.text) == warned
+    caplog.clear()
+    score_system(["我昨天在北京看见了 ."] * 100, ["我昨天在北京看见了 ."] * 100, tokenize="zh")
+    assert not caplog.messages

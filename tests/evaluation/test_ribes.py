@@ -6,8 +6,8 @@ from itertools import combinations
 from math import exp
 
 import pytest
+from scored import score_system
 
-from synmt.evaluation.metrics import score_system
 from synmt.evaluation.ribes import align, sentence_ribes
 
 pytestmark = pytest.mark.journey

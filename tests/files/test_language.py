@@ -14,7 +14,6 @@ from tiny import environment, write_lines, write_recipe
 from synmt.corpora.resolve import resolve
 from synmt.decode.records import checked_language, read_text
 from synmt.errors import UsageError
-from synmt.evaluation.model_scores import _count_lines
 from synmt.files.language import warn_of_file, watched
 from synmt.parsing.bulk import parse_stream
 from synmt.recipe.corpus import CorpusRecipe
@@ -139,5 +138,3 @@ def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):
     assert first.startswith(f"{tmx}: corpus.train: source and target are the same file")
     assert second.startswith(f"{tmx}: this is TMX")
     assert third.startswith(f"{link}: corpus.valid: source and target are the same file")
-    with pytest.raises(UsageError, match="same file"):
-        _count_lines(text, link)

@@ -4,7 +4,7 @@ import numpy as np
 
 from synmt.analysis.groups.grouping import by_label
 from synmt.analysis.groups.results import SentenceScores
-from synmt.evaluation.metrics import make_metric, score
+from synmt.evaluation.metrics import MetricOptions, make_metric, score
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
@@ -64,3 +64,13 @@ def some_systems(seeds, sentences=24):
 
 def halves(few=0):
     return labelled("half", ["a"] * (12 - few) + ["b"] * (12 + few))
+
+
+def score_system(
+    hypotheses, references, metrics=("bleu",), *, sources=None, tokenize="13a", lowercase=False
+):
+    """Score the translations of a system by each metric."""
+    options = MetricOptions(tokenize, lowercase)
+    return {
+        name: score(make_metric(name, options), hypotheses, references, sources) for name in metrics
+    }
