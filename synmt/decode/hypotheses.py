@@ -1,5 +1,4 @@
-"""Live and finished hypotheses of a search, their scores, the best continuations, and when
-sentences leave the batch.
+"""Hypotheses of a search: their scores, the best continuations, and when sentences leave the batch.
 
 A sentence that is done changes no more, so it can stay: when it leaves, what the decoder remembers
 of another one is copied into its place.
@@ -8,16 +7,17 @@ of another one is copied into its place.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS, PAD
+
+_NO_TEXT = (BOS, EOS, PAD)
 
 
 @dataclass(frozen=True)
@@ -34,100 +34,28 @@ class Hypothesis:
     log_probability: float
 
 
-@dataclass(frozen=True)
-class Live:
-    """Hypotheses that continue. In diverse beam search, each group of a sentence has its own row.
-
-    pieces: (B, K, T) BOS first; all have the same length.
-    log_probabilities: (B, K) in the order of choice; -inf for an empty place.
-    limits: (B,) maximum number of pieces, EOS included.
-    finished: (B,) number of hypotheses of the row that have finished so far.
-    """
-
-    pieces: Tensor
-    log_probabilities: Tensor
-    limits: Tensor
-    finished: Tensor
-
-
-@dataclass(frozen=True)
-class Finished:
-    """The N best finished hypotheses, best first; an empty place has the score -inf.
-
-    pieces: (B, N, T) BOS first, PAD at the end.
-    log_probabilities, scores: (B, N).
-    """
-
-    pieces: Tensor
-    log_probabilities: Tensor
-    scores: Tensor
-
-
-def begin(limits: Tensor, count: int) -> tuple[Live, Finished]:
-    """Start each row with one hypothesis, BOS, and `count` empty places for finished ones; limits
-    (B,)."""
-    rows = len(limits)
-    pieces = limits.new_full((rows, 1, 1), BOS)  # (B, 1, 1)
-    empty = torch.full((rows, count), -math.inf, device=limits.device)  # (B, N)
-    live = Live(
-        pieces, torch.zeros(rows, 1, device=limits.device), limits, torch.zeros_like(limits)
-    )
-    return live, Finished(pieces.new_full((rows, count, 1), PAD), empty, empty)
-
-
-def keep_best(finished: Finished, live: Live, endings: Tensor, alpha: float) -> Finished:
-    """Add the live hypotheses that end here, and keep the best; endings (B, K) are -inf for those
-    that do not end."""
-    # the pieces include BOS but not EOS, so their number is the length with EOS
-    scores = torch.cat(
-        (finished.scores, endings / length_penalty(live.pieces.size(2), alpha)), 1
-    )  # (B, N + K)
-    scores, places = scores.topk(finished.scores.size(1))  # (B, N)
-    longer = F.pad(
-        finished.pieces, (0, live.pieces.size(2) - finished.pieces.size(2)), value=PAD
-    )  # (B, N, T)
-    pieces = torch.cat((longer, live.pieces), 1)  # (B, N + K, T)
-    return Finished(
-        pieces.gather(1, places[..., None].expand(-1, -1, pieces.size(2))),
-        torch.cat((finished.log_probabilities, endings), 1).gather(1, places),
-        scores,
-    )
-
-
 _Tensors = TypeVar("_Tensors")
 
 
 def select(tensors: _Tensors, rows: Tensor) -> _Tensors:
-    """Select rows of a record of tensors, by number or mask."""
+    """Select sentences of a record of tensors."""
     return type(tensors)(*(tensor[rows] for tensor in vars(tensors).values()))
 
 
-def collect(results: list[list[Hypothesis]], sentences: list[int], finished: Finished) -> None:
-    """Append the finished hypotheses of each row to the results of its sentence."""
-    columns = zip(
-        finished.pieces.tolist(),
-        finished.scores.tolist(),
-        finished.log_probabilities.tolist(),
-        strict=True,
-    )
-    for sentence, (pieces, scores, log_probabilities) in zip(sentences, columns, strict=True):
-        for row, score, log_probability in zip(pieces, scores, log_probabilities, strict=True):
-            if score > -math.inf:
-                ids = [piece for piece in row if piece not in (BOS, EOS, PAD)]
-                results[sentence].append(Hypothesis(ids, score, log_probability))
+def read_hypotheses(pieces: Tensor, log_probabilities: Tensor, scores: Tensor) -> list[Hypothesis]:
+    """Read hypotheses from pieces (N, T), BOS first, and from numbers (N,); a score of -inf marks
+    an empty place."""
+    columns = zip(pieces.tolist(), scores.tolist(), log_probabilities.tolist(), strict=True)
+    return [
+        Hypothesis([piece for piece in row if piece not in _NO_TEXT], score, log_probability)
+        for row, score, log_probability in columns
+        if score > -math.inf
+    ]
 
 
-def best_first(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+def best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     """Sort hypotheses by score."""
     return sorted(hypotheses, key=lambda one: -one.score)
-
-
-def best_distinct(hypotheses: Iterable[Hypothesis], count: int) -> list[Hypothesis]:
-    """Return the best hypotheses without duplicates, at most `count`."""
-    distinct: dict[tuple[int, ...], Hypothesis] = {}
-    for one in best_first(hypotheses):
-        distinct.setdefault(tuple(one.ids), one)
-    return list(distinct.values())[:count]
 
 
 def length_penalty(length: Tensor | float, alpha: float) -> Tensor | float:
@@ -142,55 +70,38 @@ def length_penalty(length: Tensor | float, alpha: float) -> Tensor | float:
     return ((5 + length) / 6) ** alpha
 
 
-def best_possible(log_probabilities: Tensor, limits: Tensor, alpha: float) -> Tensor:
-    """Bound the scores that live hypotheses can still reach: (B,) and the limits (B,) -> (B,).
-
-    A log-probability can only fall, and the penalty is largest for the longest translation.
-    """
-    return log_probabilities / length_penalty(limits, alpha)
-
-
 _BLOCK = 32
 
 
-def best_sums(values: Tensor, base: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def best_sums(values: Tensor, base: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Find the `count` largest sums of values (B, K, V) and base (B, K) in each row of the batch,
     best first.
 
-    Returns the sums and where they are, in K and in V: (B, count) each. On a CPU, they are looked
-    for in the `count` blocks of pieces with the largest maxima, which takes a fraction of the time
-    of `topk`.
+    Returns the sums and their places in K V: (B, count) each. On a CPU, they are looked for in the
+    `count` blocks of pieces with the largest maxima, which takes a fraction of the time of `topk`.
     """
     size = values.size(2)
     if values.device.type != "cpu" or size < 2 * _BLOCK * count:
         sums, places = (values + base[..., None]).flatten(1).topk(count)  # (B, count)
-    else:
-        candidates = _candidates(values, base, count)  # (B, C)
-        found = values.flatten(1).gather(1, candidates) + base.gather(
-            1, candidates // size
-        )  # (B, C)
-        sums, inside = found.topk(count)  # (B, count)
-        places = candidates.gather(1, inside)  # (B, count)
-    beams = places.div(size, rounding_mode="floor")  # (B, count)
-    return sums, beams, places - size * beams
+        return sums, places
+    candidates = _candidates(values, base, count)  # (B, C)
+    before = base.gather(1, candidates // size)  # (B, C)
+    sums, inside = (values.flatten(1).gather(1, candidates) + before).topk(count)  # (B, count)
+    return sums, candidates.gather(1, inside)
 
 
 def _candidates(values: Tensor, base: Tensor, count: int) -> Tensor:
     """List places of (B, K V) that the largest sums are among: (B, C)."""
     _, beams, size = values.shape
     blocks = size // _BLOCK
-    maxima = (
-        values[..., : blocks * _BLOCK].unflatten(2, (blocks, _BLOCK)).amax(-1) + base[..., None]
-    )  # (B, K, V / 32)
+    in_blocks = values[..., : blocks * _BLOCK].unflatten(2, (blocks, _BLOCK))
+    maxima = in_blocks.amax(-1) + base[..., None]  # (B, K, V / 32)
     chosen = maxima.flatten(1).topk(count).indices  # (B, count)
-    first = (
-        chosen.div(blocks, rounding_mode="floor") * size + chosen % blocks * _BLOCK
-    )  # (B, count)
+    first = chosen // blocks * size + chosen % blocks * _BLOCK  # (B, count)
     inside = (first[..., None] + torch.arange(_BLOCK)).flatten(1)  # (B, 32 count)
     # the last pieces fill no block
-    rest = torch.arange(beams)[:, None] * size + torch.arange(
-        blocks * _BLOCK, size
-    )  # (K, V mod 32)
+    last = torch.arange(blocks * _BLOCK, size)  # (V mod 32,)
+    rest = torch.arange(beams)[:, None] * size + last  # (K, V mod 32)
     return torch.cat((inside, rest.flatten().expand(len(values), -1)), 1)  # (B, C)
 
 
@@ -206,8 +117,7 @@ def looks(device: torch.device) -> Look:
     and who remains.
 
     Both are numbers of sentences, those that remain are None if no sentence leaves. A sentence
-    stays in its place if it
-    can: only places that become free are filled, by the last sentences.
+    stays in its place if it can: only places that become free are filled, by the last sentences.
     """
     steps, period = count(1), 1 if device.type == "cpu" else _PERIOD
 

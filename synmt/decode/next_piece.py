@@ -16,6 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import repeat
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,18 +40,17 @@ class Constraints:
     """What is forbidden and forced in B sentences.
 
     no_repeat: no n-gram of this many pieces occurs twice; 0 allows all. EOS stays possible.
-    prefixes: (B, P) pieces that the translations begin with, followed by PAD; None if all are
-        empty.
+    prefixes: (B, P) pieces that the translations begin with, followed by PAD.
     """
 
-    no_repeat: int = 0
-    prefixes: Tensor | None = None
+    no_repeat: int
+    prefixes: Tensor
 
     def apply(self, logs: Tensor, pieces: Tensor) -> None:
         """Set the log-probabilities (B, K, V) of what must not follow the pieces (B, K, T), BOS
         first, to -inf."""
         place = pieces.size(2) - 1
-        if self.prefixes is None or place >= self.prefixes.size(1):
+        if place >= self.prefixes.size(1):
             _forbid(logs, pieces, self.no_repeat)
             return
         forced = self.prefixes[:, place, None, None].expand(-1, logs.size(1), 1)  # (B, K, 1)
@@ -60,35 +62,21 @@ class Constraints:
 
     def select(self, sentences: Tensor) -> Constraints:
         """Keep some sentences, (B',)."""
-        return self if self.prefixes is None else replace(self, prefixes=self.prefixes[sentences])
+        return replace(self, prefixes=self.prefixes[sentences])
 
 
-def padded_prefixes(
-    prefixes: Sequence[Sequence[int]] | None, device: torch.device
-) -> Tensor | None:
-    """Pad prefixes into one tensor: (B, P); None if all are empty."""
-    if prefixes is None or not any(prefixes):
-        return None
+def padded_prefixes(prefixes: Sequence[Sequence[int]]) -> Tensor:
+    """Pad prefixes into one tensor: (B, P)."""
     assert not {PAD, BOS, EOS} & {piece for prefix in prefixes for piece in prefix}
     rows = [torch.tensor(prefix, dtype=torch.long) for prefix in prefixes]
-    return pad_sequence(rows, True, PAD).to(device)  # (B, P)
-
-
-def length_limits(sources: Tensor, *, ratio: float, extra: int) -> Tensor:
-    """Compute the maximum pieces of translations, EOS included, from the pieces of sources, EOS
-    excluded: (B,)."""
-    return (sources * ratio).clamp(max=_NO_LIMIT).long().add(extra).clamp(min=_MIN_LIMIT)
+    return pad_sequence(rows, True, PAD)
 
 
 def limits_of(source: Sequences, options: SearchOptions) -> Tensor:
-    """Compute the maximum pieces of the translations of a batch: (B,)."""
-    pieces = source.mask.sum(1) - 1  # (B,)
-    return length_limits(pieces, ratio=options.max_length_ratio, extra=options.max_length_extra)
-
-
-def limits_beyond(prefixes: Tensor, limits: Tensor) -> Tensor:
-    """Raise limits (B,) so that one more piece and EOS fit after each prefix: (B,)."""
-    return limits.maximum((prefixes != PAD).sum(1) + 2)
+    """Compute the maximum pieces of the translations of a batch, EOS included: (B,)."""
+    pieces = source.mask.sum(1) - 1  # (B,), without EOS
+    longest = (pieces * options.max_length_ratio).clamp(max=_NO_LIMIT).long()  # (B,)
+    return (longest + options.max_length_extra).clamp(min=_MIN_LIMIT)
 
 
 def repeating(pieces: Tensor, length: int) -> Tensor:
@@ -134,33 +122,25 @@ class Ensemble:
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
-        assert members
-        assert not any(member.model.training for member in members)
-        sizes = {member.model.output_weight.size(0) for member in members}
-        assert len(sizes) == 1, sizes
-        memories = [member.model.remember(member.source, member.signals)[0] for member in members]
-        self._decoders: list[Predictor] = [member.decoder or member.model for member in members]
-        self._states = [
-            decoder.start(memory) for decoder, memory in zip(self._decoders, memories, strict=True)
-        ]
+        self._decoders: list[Predictor] = []
+        self._states: list[Any] = []
+        for member in members:
+            assert not member.model.training
+            memory, _ = member.model.remember(member.source, member.signals)
+            decoder = member.decoder or member.model
+            self._decoders.append(decoder)
+            self._states.append(decoder.start(memory))
         self._started = False
 
     def step(self, pieces: Tensor) -> Tensor:
         """Read the newest pieces (B, K) and compute log P of the next in float32: (B, K, V);
         callers may change it."""
         inputs = pieces if self._started else pieces[:, :1]  # (B, K) or (B, 1)
-        logs = self._log_probabilities(0, inputs)  # (B, K, V)
-        for number in range(1, len(self._decoders)):
-            logs = torch.logaddexp(logs, self._log_probabilities(number, inputs))  # (B, K, V)
+        by_member = map(_next_logs, self._decoders, self._states, repeat(inputs))
+        logs = reduce(torch.logaddexp, by_member)  # (B, K, V) or (B, 1, V)
         if len(self._decoders) > 1:
             logs -= math.log(len(self._decoders))
         return logs if inputs.size(1) == pieces.size(1) else logs.repeat(1, pieces.size(1), 1)
-
-    def _log_probabilities(self, number: int, pieces: Tensor) -> Tensor:
-        logits = self._decoders[number].predict(self._states[number], pieces)  # (B, K, V)
-        # on a CPU, log_softmax takes a fifth of the time of logsumexp; without new memory, two
-        # thirds
-        return torch.log_softmax(logits, -1, out=logits)
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep some sentences (B',), or all if None, and continue the hypotheses `beams` of each,
@@ -169,3 +149,9 @@ class Ensemble:
         self._started = True
         for state in self._states:
             state.select(sentences, beams)
+
+
+def _next_logs(decoder: Predictor, state: Any, pieces: Tensor) -> Tensor:
+    logits = decoder.predict(state, pieces)  # (B, K, V)
+    # on a CPU, log_softmax takes a fifth of the time of logsumexp; without new memory, two thirds
+    return torch.log_softmax(logits, -1, out=logits)
