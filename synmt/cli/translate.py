@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device, is_run, loading, newest_run
 from synmt.cli.options import Declared, command, declared, piped
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.files.writing import wrong_compression
 from synmt.options import Option
 
 if TYPE_CHECKING:
-    from synmt.decode.records import Record, Result, Windows
-    from synmt.decode.remote import FinishedWindows, RemoteTranslator
+    from synmt.decode.records import Windows
     from synmt.decode.translator import Translator
 
 _tree = partial(Option, panel="Trees")
@@ -180,9 +177,12 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     search = {name: value for name, value in values.items() if value is not None}
     if is_run(options.source):
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
-    if problems := [*_problems(options, is_list=is_list), *_idle_options(search, sample=sample)]:
-        raise all_in_one(problems)
     drawing = {name: search.pop(name) for name in _DRAWING if name in search}
+    if problems := [
+        *_file_problems(options),
+        *_conflicts(options, search, drawing, sample, is_list),
+    ]:
+        raise all_in_one(problems)
     arguments = {
         "device": options.device,
         "checkpoint": options.checkpoint,
@@ -196,40 +196,41 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     _translate(options.run or [newest_run()], arguments, options, is_list=is_list)
 
 
-def _problems(options: TranslateArguments, *, is_list: bool) -> Iterator[SynmtError]:
-    """Find arguments that are wrong or do not fit together."""
-    from synmt.run_folder import wrong_checkpoint
+def _conflicts(
+    options: TranslateArguments,
+    search: Mapping[str, Any],
+    drawing: Iterable[str],
+    sample: bool,
+    is_list: bool,
+) -> list[SynmtError]:
+    """Find options that do not fit together."""
+    names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
+    in_columns = options.parse_override is not None and not options.jsonl
+    found = (
+        (options.jsonl and options.prefixes, "--prefixes: with --jsonl, use the field `prefix`"),
+        (
+            options.alignments == "-" and not options.jsonl,
+            "--alignments: the translations go to standard output. Name a file, or add --jsonl",
+        ),
+        (
+            in_columns and (options.scores or is_list),
+            "--parse-override: scores and n-best lists do not fit into its columns. Add --jsonl",
+        ),
+        (names and not sample, f"{names}: only with --sample. Add --sample"),
+        (
+            "diversity" in search and search["groups"] == 1,
+            "--diversity has no effect with one group. Add --groups 2 or more",
+        ),
+    )
+    return [UsageError(what) for is_wrong, what in found if is_wrong]
 
-    if wrong := wrong_checkpoint(options.checkpoint, "--checkpoint"):
-        yield wrong
+
+def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
     # a name after the first run may be that of a run or of the text
     for path in options.run[1:]:
         if not path.exists():
             what = "there is neither a run folder nor a text of this name"
-            near = (other.parent.name for other in path.parent.glob("*/run.json"))
-            yield UsageError(what, where=str(path), do=did_you_mean(path.name, near))
-    yield from _file_problems(options)
-    if options.jsonl and options.scores:
-        yield UsageError("with --jsonl, every object has its scores anyway", where="--scores")
-    if options.jsonl and options.prefixes is not None:
-        yield UsageError(
-            "with --jsonl, a prefix is the field `prefix` of its object", where="--prefixes"
-        )
-    if options.alignments == "-" and not options.jsonl:
-        yield UsageError(
-            "the translations go to standard output",
-            where="--alignments",
-            do="Name a file, or add --jsonl",
-        )
-    if options.parse_override is not None and not options.jsonl and (options.scores or is_list):
-        yield UsageError(
-            "a line already has three columns, without room for scores or an n-best list",
-            where="--parse-override",
-            do="Add --jsonl, which has room for all of them",
-        )
-
-
-def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
+            yield UsageError(what, where=str(path))
     read = {
         "INPUT": Path(options.source),
         "--parses": options.parses,
@@ -240,32 +241,18 @@ def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
     if len(names) > 1:
         what = "standard input can be read only once"
         yield UsageError(what, where=" and ".join(names), do="Give files for the others")
-    inputs = [path for path in read.values() if path and path.exists()]
-    written = {"--output": options.output, "--alignments": options.alignment_file}
-    outputs = {name: path for name, path in written.items() if path is not None}
-    for name, path in outputs.items():
-        if path.exists() and any(map(path.samefile, inputs)):
-            yield UsageError("the output would replace the input", where=str(path))
+    used = {path.resolve() for path in read.values() if path}
+    for path in (options.output_file, options.alignment_file):
+        if path is None:
+            continue
+        if path.resolve() in used:
+            what = "the output would replace the input or another output"
+            yield UsageError(what, where=str(path))
         if path.is_dir():
-            yield UsageError(f"'{path}' is a folder, not a file", where=name)
+            yield UsageError("the output is a folder, not a file", where=str(path))
         if wrong := wrong_compression(path):
             yield wrong
-    if len(outputs) > len({os.path.realpath(path) for path in outputs.values()}):
-        yield UsageError("the alignments would replace the translations", where=str(options.output))
-
-
-def _idle_options(search: dict[str, Any], *, sample: bool) -> Iterator[SynmtError]:
-    """Find options of the search that have no effect."""
-    if sample and "beam_size" in search:
-        yield UsageError(
-            "with --sample, --beam-size has no effect",
-            do="Leave it out; --n-best is the number of translations",
-        )
-    names = ", ".join(f"--{name.replace('_', '-')}" for name in _DRAWING if name in search)
-    if names and not sample:
-        yield UsageError(f"{names}: only with --sample", do="Add --sample")
-    if "diversity" in search and search["groups"] == 1:
-        yield UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
+        used.add(path.resolve())
 
 
 def _translate(
@@ -273,128 +260,111 @@ def _translate(
 ) -> None:
     with loading():
         from synmt.decode.alignment import pharaoh
-        from synmt.decode.override import check_override
         from synmt.decode.records import TranslationSummary, format_json, format_text
-        from synmt.decode.remote import finished_windows, remote_translator
+        from synmt.decode.remote import finished_windows, remote_translator, translate_windows
+        from synmt.decode.translation import joined
         from synmt.decode.translator import Translator
-        from synmt.files.reading import known_lines
+        from synmt.files.reading import known_lines, open_binary
         from synmt.files.writing import write_output
         from synmt.parallel.engine import using_cluster
 
         translator = Translator.load(*runs, **arguments)
-    if options.parse_override is not None:
-        check_override(translator)
     _check_trees(translator, options)
     summary, output = TranslationSummary(translator.max_pieces), options.output_file
-    lines, has_trees, cluster = known_lines(options.source), bool(options.parses), options.cluster
+    lines, cluster = known_lines(options.source), options.cluster
     if cluster and options.source == "-":
-        console.remark(
-            "standard input may come line by line, so this machine translates it, not the cluster"
-        )
+        console.remark("standard input may come line by line, so this machine translates it")
         cluster = None
     with ExitStack() as stack:
-        stack.enter_context(using_cluster(cluster))
-        remote = remote_translator(translator, runs, arguments, lines=lines, has_trees=has_trees)
-        other = stack.enter_context(remote)
+        enter = stack.enter_context
+        enter(using_cluster(cluster))
+        has_trees = options.parses is not None
+        other = enter(
+            remote_translator(translator, runs, arguments, lines=lines, has_trees=has_trees)
+        )
         # what is finished is forgotten last, when the output is complete
-        kept = finished_windows(None if lines is None else output, runs, arguments)
-        finished = stack.enter_context(kept)
-        out = stack.enter_context(write_output(output, keep=True))
+        finished = enter(finished_windows(None if lines is None else output, runs, arguments))
+        out = enter(write_output(output, keep=True))
         file = options.alignment_file
-        alignments = stack.enter_context(write_output(file, keep=True)) if file else None
+        alignments = enter(write_output(file, keep=True)) if file else None
         # not where the translations appear on the terminal, or where the input is a pipe
         shown = lines is not None and not (output is None and sys.stdout.isatty())
-        bar = console.progress("translating", lines or 0, "lines") if shown else nullcontext(int)
-        advance = stack.enter_context(bar)
-        for window in _results(translator, options, other, finished, known=lines is not None):
-            for record, result in window:
+        advance = enter(console.progress("translating", lines or 0, "lines")) if shown else int
+        stream = enter(open_binary(options.source, allowed=["JSON"] if options.jsonl else ()))
+        size = (other or translator).window
+        records = _records(stream, size, options, translator, in_full=bool(other and lines))
+        for window, found in translate_windows(translator, records, other=other, finished=finished):
+            for record, words in zip(window, found, strict=True):
+                target = translator.tokenizers["target"]
+                translation = words if options.tokens else joined(words, target)
                 if options.jsonl:
-                    out.write(format_json(record, result, n_best=is_list))
+                    out.write(format_json(record, translation, n_best=is_list))
                 else:
-                    out.write(format_text(result, n_best=is_list, scores=options.scores))
+                    out.write(format_text(translation, n_best=is_list, scores=options.scores))
                 if alignments is not None:
-                    # a line without text has an empty one
-                    found = result.own.alignment
-                    alignments.write(f"{pharaoh(found.pairs) if found else ''}\n")
-                summary.add(result)
+                    # a line without text has none
+                    pairs = words.alignment.pairs if words.alignment else ()
+                    alignments.write(f"{pharaoh(pairs)}\n")
+                summary.add(translation)
             # a reader of the output gets each window as soon as it is ready
             out.flush()
             advance(len(window))
     summary.log()
 
 
-def _results(
-    translator: Translator,
-    options: TranslateArguments,
-    other: RemoteTranslator | None,
-    finished: FinishedWindows | None,
-    *,
-    known: bool,
-) -> Iterator[list[tuple[Record, Result]]]:
-    """Translate the input, window by window.
-
-    known: whether all lines are there; those of a pipe are not waited for.
-    """
-    from synmt.decode.inputs import windows as windows_of
-    from synmt.decode.records import joined_result
-    from synmt.decode.remote import translate_windows
-    from synmt.files.reading import decode_lines, open_binary, raw_lines, read_available_lines
-
-    size = (other or translator).window
-    with open_binary(options.source, allowed=["JSON"] if options.jsonl else ()) as stream:
-        if other and known:
-            lines = windows_of(decode_lines(raw_lines(stream), where=options.where), size)
-        else:
-            lines = read_available_lines(stream, size, where=options.where)
-        windows, again = tee(_records(lines, options, translator))
-        requests = ([record.request for record in window] for window in again)
-        translated = translate_windows(translator, requests, other=other, finished=finished)
-        # what is translated is read first, so that a window is not waited for before it is needed
-        for results, window in zip(translated, windows, strict=True):
-            if not options.tokens:
-                results = [joined_result(one, translator.tokenizers["target"]) for one in results]
-            yield list(zip(window, results, strict=True))
-
-
 def _records(
-    lines: Iterator[list[str]], options: TranslateArguments, translator: Translator
+    stream: BinaryIO,
+    size: int,
+    options: TranslateArguments,
+    translator: Translator,
+    *,
+    in_full: bool,
 ) -> Windows:
-    from synmt.decode.records import add_trees, checked_language, read_json, read_text
+    """Read the input, window by window.
 
-    trees, tokenizers, where = translator.reads_trees, translator.tokenizers, options.where
-    if options.jsonl:
-        records = read_json(lines, where=where, trees=trees, tokenizers=tokenizers)
+    in_full: whether each window has `size` lines; otherwise lines are not waited for.
+    """
+    from synmt.decode.inputs import windows
+    from synmt.decode.records import add_trees, read_json, read_text, requests_of
+    from synmt.files.language import watched
+    from synmt.files.reading import decode_lines, raw_lines, read_available_lines
+
+    where, trees, tokenizers = options.where, translator.reads_trees, translator.tokenizers
+    if in_full:
+        lines = windows(decode_lines(raw_lines(stream), where=where), size)
     else:
-        records = read_text(lines, options.prefixes, tokenizers=tokenizers)
-    records = checked_language(records, translator.models[0].recipe.source, where=where)
+        lines = read_available_lines(stream, size, where=where)
+    if options.jsonl:
+        in_objects = trees and options.parses is None
+        records = read_json(lines, tokenizers, where=where, trees=in_objects)
+    else:
+        records = read_text(lines, options.prefixes, tokenizers)
+    records = watched(
+        records,
+        lambda window: [request.text for request in requests_of(window)],
+        translator.models[0].recipe.source,
+        where=where,
+    )
     if options.parses is not None and trees:
         records = add_trees(records, options.parses, "tree")
-    if options.parse_override is None:
-        return records
-    return add_trees(records, options.parse_override, "other_tree")
+    if options.parse_override is not None:
+        records = add_trees(records, options.parse_override, "other_tree")
+    return records
 
 
 def _check_trees(translator: Translator, options: TranslateArguments) -> None:
-    """Warn if options for trees have no effect, or if given trees differ from the training's."""
-    from synmt.decode.override import describe_control
+    """Refuse other trees that have no effect; warn if given trees differ from the training's."""
     from synmt.decode.tree_provider import parser_difference, parser_of_trees
 
-    parses = options.parses
-    if not translator.reads_trees:
-        for name, value in {"--parses": parses, "--parser": options.parser}.items():
-            if value is not None:
-                console.remark(f"the model reads no trees, so {name} has no effect")
-    if parses is None or not translator.reads_trees:
+    if options.parse_override is not None:
+        translator.check_other_trees()
+    if options.parses is None or not translator.reads_trees:
         return
-    if control := describe_control(translator):
-        console.warn(f"the run {control}, including those of --parses")
+    if translator.control:
+        console.warn(f"the model reads {translator.control} trees instead of --parses")
     # `synmt parse` writes this file with the trees
-    facts = parses.with_name(f"{parses.name}.json")
-    if translator.parser_identity is None or not facts.is_file():
-        return
-    identity = parser_of_trees(facts)
-    if identity is None:
-        console.warn(f"{facts} does not say which parser made the trees")
-    elif difference := parser_difference(translator.parser_identity, identity):
+    made_by = parser_of_trees(options.parses.with_name(f"{options.parses.name}.json"))
+    recorded = translator.parser_identity
+    if recorded and made_by and (difference := parser_difference(recorded, made_by)):
         what = "was not made by the parser that the model was trained with"
-        console.warn(f"{parses} {what}: {difference}")
+        console.warn(f"{options.parses} {what}: {difference}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,10 +10,13 @@ from typing import Any
 import torch
 
 from synmt.arrays import Side
+from synmt.data.batch import Batch, collate
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
+from synmt.decode.inputs import Source
 from synmt.errors import UsageError, naming
 from synmt.files.schemas import RunParser
+from synmt.model.attention import Memory
 from synmt.model.build import build_for
 from synmt.model.device import InferencePrecision, choose_device, keep_freed_memory
 from synmt.model.seq2seq import Predictor, Seq2Seq
@@ -79,6 +82,16 @@ class LoadedModel:
         """Whether the model needs the tree of a source to translate it."""
         return bool(self.reading.signals) or self.linearises
 
+    def read(self, sources: Sequence[Source]) -> Batch:
+        """Make a batch of sources, on the device of the model."""
+        return collate([source.example for source in sources], self.reading).to(self.device)
+
+    @torch.inference_mode()
+    def encode(self, sources: Sequence[Source]) -> Memory:
+        """Encode sources."""
+        batch = self.read(sources)
+        return self.model.remember(batch.source, batch.source_signals)[0]
+
     @property
     def needs_arcs(self) -> bool:
         """Whether the trees have to come with arc probabilities."""
@@ -133,49 +146,26 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
 
     folders: of their runs, for the message.
     """
+    first = _shared(models[0])
     for model, folder in zip(models[1:], folders[1:], strict=True):
-        for what, read, do in _SHARED:
-            if read(model) != read(models[0]):
-                do = f"The runs of an ensemble must {do}"
-                raise UsageError(what.format(folders[0]), where=folder, do=do)
+        differing = [name for name, value in _shared(model).items() if value != first[name]]
+        if differing:
+            raise UsageError(
+                f"its {differing[0]} differs from that of {folders[0]}",
+                where=folder,
+                do="The runs of an ensemble must be prepared from one corpus with the same "
+                "`vocabulary`, `text` and `tasks`",
+            )
 
 
-def _trees_of(model: LoadedModel) -> tuple[Any, ...] | None:
-    return (model.parser, model.reading.control) if model.linearises else None
-
-
-_PREPARED = "be prepared from one corpus with the same `vocabulary` section"
-_TOKENIZED = "have the same `text`, `target_text` and training text"
-_SHARED: tuple[tuple[str, Callable[[LoadedModel], Any], str], ...] = (
-    (
-        "its source vocabulary differs from that of {}",
-        lambda model: model.source.to_bytes(),
-        _PREPARED,
-    ),
-    (
-        "its target vocabulary differs from that of {}",
-        lambda model: model.target.to_bytes(),
-        _PREPARED,
-    ),
-    (
-        "its source is not tokenized as that of {}",
-        lambda model: model.tokenizers["source"].identity,
-        _TOKENIZED,
-    ),
-    (
-        "its target is not tokenized as that of {}",
-        lambda model: model.tokenizers["target"].identity,
-        _TOKENIZED,
-    ),
-    (
-        "only one of this run and {} was trained with task tags",
-        lambda model: model.task,
-        "have the same `tasks.parsing`",
-    ),
-    (
-        "it reads other linearised trees than {}, or only one of the two reads such trees",
-        _trees_of,
-        "have the same `tasks.mixed_only` and the same parser",
-    ),
-)
-"""What the models of an ensemble share: the message if they do not, how to read it, and advice."""
+def _shared(model: LoadedModel) -> dict[str, Any]:
+    """Describe what the models of an ensemble must have in common."""
+    tokenizers = model.tokenizers
+    return {
+        "source vocabulary": model.source.to_bytes(),
+        "target vocabulary": model.target.to_bytes(),
+        "tokenization of the source": tokenizers["source"].identity,
+        "tokenization of the target": tokenizers["target"].identity,
+        "task tag": model.task,
+        "linearised tree": model.linearises and (model.parser, model.reading.control),
+    }

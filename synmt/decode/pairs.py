@@ -10,21 +10,21 @@ vocabularies.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, count, zip_longest
 from typing import Any
 
 import numpy as np
 import torch
 
 from synmt.arrays import SIDES, DoubleArray, IntArray
-from synmt.data.batch import collate
 from synmt.data.vocabulary import UNK, Pieces
 from synmt.decode.beam import broken_weights
-from synmt.decode.forced import force_targets
-from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
+from synmt.decode.forced import force, sentences_of
+from synmt.decode.inputs import Trees, batches, windows, zip_windows
 from synmt.decode.remote import RemoteTranslator, in_order_remotely
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
@@ -106,7 +106,7 @@ class Totals:
     def __init__(self) -> None:
         self.pairs = self.left_out = self.unknown = 0
         self.log_probability = 0.0
-        self.units = {"piece": 0, "word": 0, "character": 0}
+        self.units = Counter(piece=0, word=0, character=0)
 
     def add(self, score: PairScore) -> None:
         """Add one pair."""
@@ -116,14 +116,13 @@ class Totals:
         self.pairs += 1
         self.unknown += score.unknown
         self.log_probability += score.log_probability
-        self.units["piece"] += score.pieces
-        self.units["word"] += len(score.target.split()) + 1
-        self.units["character"] += len(score.target) + 1
+        words, characters = len(score.target.split()), len(score.target)
+        self.units.update(piece=score.pieces, word=words + 1, character=characters + 1)
 
     @property
     def mean(self) -> float:
         """Mean log-probability of a sentence, in nats."""
-        return self.log_probability / self.pairs if self.pairs else 0.0
+        return self.log_probability / max(1, self.pairs)
 
     def perplexity(self, unit: str) -> float:
         """Compute the perplexity by piece, word or character; the end of a sentence counts as
@@ -131,28 +130,23 @@ class Totals:
         return _perplexity(self.log_probability, max(1, self.units[unit]))
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values; None where there are no pairs, and for an infinite perplexity."""
-        perplexities = {
-            unit: finite(self.perplexity(unit)) if self.pairs else None for unit in self.units
-        }
-        return {
+        """Return plain values; None where there are no pairs."""
+        values: dict[str, Any] = {
             "pairs": self.pairs,
             "left_out": self.left_out,
             "unknown_pieces": self.unknown,
             "mean_log_probability": self.mean if self.pairs else None,
-            **{f"{unit}s": count for unit, count in self.units.items()},
-            **{f"perplexity_by_{unit}": value for unit, value in perplexities.items()},
         }
+        for unit, number in self.units.items():
+            values[f"{unit}s"] = number
+            values[f"perplexity_by_{unit}"] = self.perplexity(unit) if self.pairs else None
+        return values
 
 
 def _perplexity(log_probability: float, units: int) -> float:
+    # JSON has null in place of infinity
     mean = -log_probability / units
     return math.exp(mean) if mean < 700 else math.inf
-
-
-def finite(value: float | None) -> float | None:
-    """Replace infinity, which JSON does not have, by None."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def score_pairs(
@@ -170,9 +164,19 @@ def score_pairs(
         are parsed if the model reads trees.
     other: remote translators, which score several windows at once.
     """
-    alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
+    alternatives = _alternatives(sources, targets)
     for [score] in score_alternatives(translator, alternatives, parses, other=other):
         yield score
+
+
+def _alternatives(sources: Iterable[str], targets: Iterable[str]) -> Iterator[Alternatives]:
+    for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
+        if source is None or target is None:
+            raise SynmtError(
+                f"sources or targets have no line {number}, and the others do",
+                do="Line n of both must belong together",
+            )
+        yield source, (target,)
 
 
 def score_alternatives(
@@ -190,28 +194,12 @@ def score_alternatives(
     """
     translator.refuse_ensemble("a score of given translations")
     size = (other or translator).window
-    pairs = enumerate(zip_trees(windows(alternatives, size), parses))
-    items = ((1 + size * index, window) for index, window in pairs)
+    items = zip(count(1, size), zip_windows(windows(alternatives, size), parses), strict=False)
     if other:
         results = in_order_remotely(_score_window, other, items)
     else:
-        results = (_score_window(translator, item) for item in items)
-    for scores in results:
-        yield from scores
-
-
-@dataclass(frozen=True, eq=False)
-class _Target:
-    """A target in pieces.
-
-    source, row: its source, and where this is in the memory.
-    index: among the targets of its source.
-    """
-
-    source: Source
-    row: int
-    index: int
-    pieces: Pieces
+        results = map(partial(_score_window, translator), items)
+    return chain.from_iterable(results)
 
 
 @torch.inference_mode()
@@ -227,34 +215,34 @@ def _score_window(
         for line, (source, (_, alternatives)) in enumerate(zip(lines, raw, strict=True), number)
     ]
     [loaded], size = translator.models, translator.options.batch_size
+    longest = translator.max_pieces
     for sources in translator.source_batches(lines, translator.trees(lines, given, number)):
-        batch = collate([source.example for source in sources], loaded.reading).to(loaded.device)
-        memory, _ = loaded.model.remember(batch.source, batch.source_signals)
+        memory = loaded.encode(sources)
         segmented = [
-            _Target(source, row, index, translator.target.encode(score.target))
+            (row, index, translator.target.encode(score.target))
             for row, source in enumerate(sources)
             for index, score in enumerate(scores[source.index])
         ]
-        longest, most = translator.max_pieces, _PIECES * size
-        for part in batches(segmented, partial(_length, longest), sentences=size, pieces=most):
-            ids = [one.pieces.ids[:longest] for one in part]
-            logs = force_targets(loaded.model, memory, [one.row for one in part], ids)
-            for target, values in zip(part, logs, strict=True):
-                alternatives = scores[target.source.index]
-                score = alternatives[target.index]
-                alternatives[target.index] = _scored(score, target, longest, values)
+        for part in batches(
+            segmented,
+            lambda one: min(longest, len(one[2].ids)),
+            sentences=size,
+            pieces=_PIECES * size,
+        ):
+            rows = torch.tensor([row for row, _, _ in part], device=memory.states.device)
+            ids = [pieces.ids[:longest] for _, _, pieces in part]
+            forced = force(loaded.model, sentences_of(memory, rows), ids)
+            for (row, index, pieces), one in zip(part, forced, strict=True):
+                of_source, dropped = scores[sources[row].index], sources[row].dropped
+                score = replace(of_source[index], source_dropped=dropped)
+                of_source[index] = _scored(score, pieces, longest, one.log_probabilities)
     return scores
 
 
-def _length(longest: int, target: _Target) -> int:
-    return min(longest, len(target.pieces.ids))
-
-
-def _scored(score: PairScore, target: _Target, longest: int, values: DoubleArray) -> PairScore:
+def _scored(score: PairScore, pieces: Pieces, longest: int, values: DoubleArray) -> PairScore:
     if not np.isfinite(values).all():
         raise broken_weights()
-    pieces, end = target.pieces, len(score.target)
-    dropped = max(0, len(pieces.ids) - longest)
+    end, dropped = len(score.target), max(0, len(pieces.ids) - longest)
     spans = np.concatenate((pieces.spans[:longest], [[end, end]]))  # (T, 2)
     # the probability of EOS after half a sentence is meaningless
     scored = len(spans) - (dropped > 0)
@@ -262,18 +250,6 @@ def _scored(score: PairScore, target: _Target, longest: int, values: DoubleArray
         score,
         log_probabilities=values[:scored],
         spans=spans[:scored],
-        source_dropped=target.source.dropped,
         target_dropped=dropped,
         unknown=int((pieces.ids[:longest] == UNK).sum()),
     )
-
-
-def _zip_lines(sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
-        if source is None or target is None:
-            longer = "sources than targets" if target is None else "targets than sources"
-            raise SynmtError(
-                f"there are more {longer}: one has no line {number}",
-                do="Line n of both must belong together",
-            )
-        yield source, target

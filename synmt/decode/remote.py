@@ -4,13 +4,12 @@ cluster; and finding on disk those that an interrupted command has finished."""
 from __future__ import annotations
 
 import json
-import logging
 import math
 import pickle
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import tee
 from pathlib import Path
@@ -18,10 +17,9 @@ from typing import Any, TypeVar
 
 from synmt.decode.inputs import Request
 from synmt.decode.loaded_model import READ
-from synmt.decode.override import translate_counterfactually
-from synmt.decode.records import Result
+from synmt.decode.records import Record, requests_of
+from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.files.writing import is_stream, write_atomically
@@ -38,8 +36,6 @@ longer than it saves."""
 _LINES = 128
 """Lines that a forked process must have."""
 _PARSER = "parser"
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -116,37 +112,21 @@ def remote_translator(
         travels = parses and len(runs) == 1
         yield replace(other, parser=translator.parser.files() if travels else {})
         return
-    if lines is None or translator.device.type != "cpu":
+    forks, count = can_fork(), lines or 0
+    processes = process_count(count // (_LINES if forks else _WINDOWS * other.window))
+    if processes == 1 or translator.device.type != "cpu":
         yield None
-        return
-    forks = can_fork()
-    processes = process_count(lines // (_LINES if forks else _WINDOWS * other.window))
-    if processes == 1:
-        yield None
-    elif forks:
-        with _forked(translator, replace(other, processes=processes), lines) as copies:
-            yield copies
-    else:
+    elif not forks:
         yield replace(other, processes=processes)
-
-
-@contextmanager
-def _forked(
-    translator: Translator, other: RemoteTranslator, lines: int
-) -> Iterator[RemoteTranslator | None]:
-    processes = other.processes
-    try:
+    else:
+        # all processes have as many windows, of like size, so that all end at the same time
+        windows = processes * math.ceil(count / (processes * other.window))
         pool = Pool(processes, inherited=translator)
-    except SynmtError as error:
-        _logger.warning("%s, so this one does all the work", error.what)
-        yield None
-        return
-    # all processes have as many windows, of like size, so that all end at the same time
-    windows = processes * math.ceil(lines / (processes * other.window))
-    try:
-        yield replace(other, window=math.ceil(lines / windows), pool=pool)
-    finally:
-        pool.end()
+        try:
+            window = math.ceil(count / windows)
+            yield replace(other, processes=processes, window=window, pool=pool)
+        finally:
+            pool.end()
 
 
 def in_order_remotely(
@@ -170,45 +150,35 @@ def _work_there(work: Callable[[Translator, T], R], other: RemoteTranslator, ite
     return work(other.translator, item)
 
 
-_Numbered = tuple[int, list[Request]]
-"""The number of the first line of a window, and its requests."""
-
-
 def translate_windows(
     translator: Translator,
-    windows: Iterable[list[Request]],
+    windows: Iterable[list[Record]],
     *,
     other: RemoteTranslator | None = None,
     finished: FinishedWindows | None = None,
-) -> Iterator[Sequence[Result]]:
-    """Translate windows of words in their order, also with the other trees of requests that have
-    one.
+) -> Iterator[tuple[list[Record], list[Translation]]]:
+    """Translate windows of words in their order.
 
     other: remote translators, which translate several windows at once.
     finished: windows whose translations are on disk.
     """
-
-    def translated(some: Iterator[_Numbered]) -> Iterator[Sequence[Result]]:
-        if other:
-            return in_order_remotely(_translate, other, some, keeps=finished is not None)
-        return (_translate(translator, window) for window in some)
-
-    numbered = _numbered(windows)
-    return finished.translate(numbered, translated) if finished else translated(numbered)
-
-
-def _numbered(windows: Iterable[list[Request]]) -> Iterator[_Numbered]:
-    number = 1
-    for window in windows:
-        yield number, window
-        number += len(window)
+    # each window is looked for once: another process may store it at any time
+    found = ((window, finished and finished.read(window)) for window in windows)
+    found, again = tee(found)
+    missing = (requests_of(window) for window, stored in again if stored is None)
+    if other:
+        others = in_order_remotely(_translate, other, missing, keeps=finished is not None)
+    else:
+        others = map(partial(_translate, translator), missing)
+    for window, stored in found:
+        translations = next(others) if stored is None else stored
+        if finished and stored is None:
+            finished.write(window, translations)
+        yield window, translations
 
 
-def _translate(translator: Translator, window: _Numbered) -> Sequence[Result]:
-    number, requests = window
-    if any(request.other_tree is not None for request in requests):
-        return translate_counterfactually(translator, requests, number)
-    return translator.translate_requests(requests, number)
+def _translate(translator: Translator, requests: list[Request]) -> list[Translation]:
+    return translator.translate_requests(requests)
 
 
 @dataclass(frozen=True)
@@ -222,33 +192,18 @@ class FinishedWindows:
     folder: Path
     job: str
 
-    def translate(
-        self,
-        windows: Iterator[_Numbered],
-        translated: Callable[[Iterator[_Numbered]], Iterator[Sequence[Result]]],
-    ) -> Iterator[Sequence[Result]]:
-        """Yield the translations of windows in their order; `translated` makes those that are not
-        on disk."""
-        # each window is looked for once: another process may store it at any time
-        looked_for, again = tee(
-            (window, path := self._path(window), read_cached_json(path, list[Result]))
-            for window in windows
-        )
-        others = translated(window for window, _, results in again if results is None)
-        for _, path, results in looked_for:
-            if results is None:
-                results = next(others)
-                with write_atomically(path) as out:
-                    out.write(json.dumps(results, default=_plain))
-            yield results
+    def read(self, window: list[Record]) -> list[Translation] | None:
+        """Read the translations of a window; None if they are not on disk."""
+        return read_cached_json(self._path(window), list[Translation])
 
-    def _path(self, window: _Numbered) -> Path:
-        return self.folder / fingerprint(self.job, pickle.dumps(window))
+    def write(self, window: list[Record], translations: list[Translation]) -> None:
+        """Write the translations of a window."""
+        with write_atomically(self._path(window)) as out:
+            # a quarter of the time of `asdict`, which copies every number
+            out.write(json.dumps(translations, default=vars))
 
-
-def _plain(value: Any) -> Any:
-    # a quarter of the time of `asdict`, which copies every number
-    return vars(value) if is_dataclass(value) else value.tolist()
+    def _path(self, window: list[Record]) -> Path:
+        return self.folder / fingerprint(self.job, pickle.dumps(requests_of(window)))
 
 
 @contextmanager
@@ -263,11 +218,10 @@ def finished_windows(
     if output is None or is_stream(output):
         yield None
         return
-    checkpoint = loading.get("checkpoint", "final")
-    found = [find_run(run) for run in runs]
-    paths = [(run.weights_of(checkpoint), run.folder / "recipe.yaml") for run in found]
-    hashes = [stored_sha256(path) for pair in paths for path in pair]
-    job = fingerprint(versions(), sorted(map(repr, loading.items())), hashes)
+    read = []
+    for run in map(find_run, runs):
+        weights = run.weights_of(loading.get("checkpoint", "final"))
+        read += [stored_sha256(weights), stored_sha256(run.folder / "recipe.yaml")]
     folder = output.with_name(f".{output.name}.windows")
-    yield FinishedWindows(folder, job)
+    yield FinishedWindows(folder, fingerprint(versions(), sorted(map(repr, loading.items())), read))
     shutil.rmtree(folder, ignore_errors=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from synmt.decode.inputs import Trees
 from synmt.decode.loaded_model import LoadedModel
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_cached_json
-from synmt.files.reading import fingerprint
 from synmt.files.schemas import MadeByParser, ParserIdentity
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.lines import warn_of_failure
@@ -27,86 +26,82 @@ _logger = logging.getLogger(__name__)
 
 
 class TreeProvider:
-    """Finds the trees that each model of an ensemble reads; models with the same parser share it.
+    """Finds the trees that each model of an ensemble reads; models with the same parser share it,
+    which is loaded when it is first needed.
 
     device: of the parsers.
     cached: whether trees are stored for later runs (see `synmt.parsing.cache`).
     """
 
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
-        self._needs_arcs = any(model.needs_arcs for model in models)
+        self._models, self._device, self._cached = models, device, cached
+        identities = [model.parser or {} for model in models]
+        # the first model with the same parser
+        self._owners = [
+            next(
+                number
+                for number, other in enumerate(identities)
+                if not parser_difference(one, other)
+            )
+            for one in identities
+        ]
+        self._parsers: dict[int, StanzaParser] = {}
+        self._caches: dict[int, CachedParser] = {}
         names = dict.fromkeys(name for model in models for name in model.reading.of_parser)
         self._features = [*names, *[SCENES] * any(model.reading.scenes for model in models)]
+
+    def parser(self, owner: int = 0) -> StanzaParser:
+        """Load the parser of a model; raises SynmtError if its run does not record one."""
+        if owner not in self._parsers:
+            self._parsers[owner] = self._load(owner)
+        return self._parsers[owner]
+
+    def _load(self, owner: int) -> StanzaParser:
         # features and arcs do not change the trees, so models that do not read them share the
         # parser too
-        keys = [_parser_key(model.parser) for model in models]
-        parsers: dict[str, _LazyParser] = {}
-        for key in keys:
-            sharing = [model for model, own in zip(models, keys, strict=True) if own == key]
-            parsers[key] = _LazyParser(sharing, device, cached=cached)
-        self._first = parsers[keys[0]]
-        self._readers = [
-            parsers[key] if model.reads_trees else None
-            for key, model in zip(keys, models, strict=True)
-        ]
+        pairs = zip(self._models, self._owners, strict=True)
+        sharing = [model for model, number in pairs if number == owner]
+        if any(model.reading.scenes for model in sharing):
+            raise no_parser_makes_scenes(
+                do="Provide a tree with scenes for each line with `--parses FILE.conllu`"
+            )
+        arcs = any(model.needs_arcs for model in sharing)
+        parser = recorded_parser(sharing[0].parser, self._device, arcs=arcs)
+        features = {name for model in sharing for name in model.reading.of_parser}
+        return parser.with_features(features) if features else parser
 
-    def parser(self) -> StanzaParser:
-        """Load the parser of the first model; raises SynmtError if its run does not record one."""
-        return self._first.parser
-
-    def trees(
-        self, lines: Sequence[str], given: Trees | None = None, number: int = 1
-    ) -> list[Trees]:
+    def trees(self, lines: Sequence[str], given: Trees, number: int) -> list[Trees]:
         """Find the trees that each model reads: the given tree of a line, else that of the model's
         parser.
 
         number: line number of the first line, for messages.
         """
-        no_trees: Trees = [None] * len(lines)
-        given = no_trees if given is None else given
+        needs_arcs = any(model.needs_arcs for model in self._models)
         for line, tree in enumerate(given, start=number):
-            if self._needs_arcs and tree is not None and tree.arcs is None and len(tree):
+            if needs_arcs and tree is not None and tree.arcs is None and len(tree):
                 raise without_arcs("the tree", f"line {line}")
         self._warn_of_lacking(given)
-        found = {
-            parser: parser.complete(lines, given, number) if parser else no_trees
-            for parser in set(self._readers)
-        }
-        return [found[parser] for parser in self._readers]
+        readers = [
+            owner if model.reads_trees else None
+            for model, owner in zip(self._models, self._owners, strict=True)
+        ]
+        found: dict[int | None, Trees] = {None: [None] * len(lines)}
+        for owner in readers:
+            if owner is not None and owner not in found:
+                found[owner] = self._complete(owner, lines, given, number)
+        return [found[owner] for owner in readers]
 
     def _warn_of_lacking(self, given: Trees) -> None:
         """Warn once that given trees lack a feature that a model reads."""
         present = [tree.features.keys() for tree in given if tree is not None and len(tree)]
-        lacking = sorted(set(self._features).difference(*present), key=self._features.index)
+        lacking = [name for name in self._features if name not in {*chain(*present)}]
         if present and lacking:
-            self._features = [name for name in self._features if name not in lacking]
+            self._features = []
             _logger.warning(
                 f"the model reads {', '.join(lacking)}, which the given trees do not have"
             )
 
-
-class _LazyParser:
-    """The parser that the runs of some models have recorded, loaded when it is first needed."""
-
-    def __init__(self, models: Sequence[LoadedModel], device: str, *, cached: bool) -> None:
-        self._models, self._device, self._cached = models, device, cached
-
-    @cached_property
-    def parser(self) -> StanzaParser:
-        if any(model.reading.scenes for model in self._models):
-            raise no_parser_makes_scenes(
-                do="Provide a tree with scenes for each line with `--parses FILE.conllu`"
-            )
-        arcs = any(model.needs_arcs for model in self._models)
-        parser = recorded_parser(self._models[0].parser, self._device, arcs=arcs)
-        features = {name for model in self._models for name in model.reading.of_parser}
-        return parser.with_features(features) if features else parser
-
-    @cached_property
-    def _cache(self) -> CachedParser | StanzaParser:
-        return CachedParser(self.parser) if self._cached else self.parser
-
-    def complete(self, lines: Sequence[str], given: Trees, number: int) -> Trees:
+    def _complete(self, owner: int, lines: Sequence[str], given: Trees, number: int) -> Trees:
         """Parse the lines that have no tree; lines without text get an empty tree."""
         trees = list(given)
         for index, line in enumerate(lines):
@@ -120,7 +115,10 @@ class _LazyParser:
         def warn(index: int, reason: str) -> None:
             warn_of_failure(number + missing[index], reason)
 
-        parsed = self._cache.parse([lines[index] for index in missing], on_failure=warn)
+        parser = self.parser(owner)
+        if self._cached:
+            parser = self._caches.setdefault(owner, CachedParser(parser))
+        parsed = parser.parse([lines[index] for index in missing], on_failure=warn)
         for index, tree in zip(missing, parsed, strict=True):
             trees[index] = tree
         return trees
@@ -158,28 +156,13 @@ def unknown_parser(*, where: str = "", do: str) -> UsageError:
 def parser_difference(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str:
     """Describe how the trees of two parsers may differ; empty if the parsers are the same, in
     whatever folders."""
-    differences = []
-    for name in _differing(recorded, present):
-        value, other = recorded.get(name), present.get(name)
-        if name == "files":
-            changed = ", ".join(_differing(value or {}, other or {}))
-            differences.append(f"other model files ({changed})")
-        elif name not in _NOT_IN_TREES:
-            differences.append(f"{name} {other} instead of {value}")
-    return ", ".join(differences)
-
-
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
-
-
-_NOT_IN_TREES = NOT_IN_TREES | ADDED
-
-
-def _parser_key(identity: Mapping[str, Any] | None) -> str:
-    """Return equal keys for parsers with equal trees."""
-    return fingerprint(
-        sorted(item for item in (identity or {}).items() if item[0] not in _NOT_IN_TREES)
+    names = (recorded.keys() | present.keys()) - NOT_IN_TREES - ADDED
+    return ", ".join(
+        "other model files"
+        if name == "files"
+        else f"{name} {present.get(name)} instead of {recorded.get(name)}"
+        for name in sorted(names)
+        if recorded.get(name) != present.get(name)
     )
 
 

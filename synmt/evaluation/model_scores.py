@@ -9,7 +9,7 @@ from itertools import tee
 from pathlib import Path
 from typing import Any
 
-from synmt.decode.pairs import PairScore, Totals, finite, score_pairs
+from synmt.decode.pairs import PairScore, Totals, score_pairs
 from synmt.decode.records import too_long
 from synmt.decode.remote import remote_translator
 from synmt.decode.translator import Translator
@@ -87,7 +87,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
             ):
                 if dropped:
                     what = f"the {side} of line {score.line}"
-                    _logger.warning(too_long(what, translator.max_pieces, dropped, "not scored"))
+                    _logger.warning(too_long(what, translator.max_pieces, dropped))
             yield score
 
 
@@ -116,7 +116,7 @@ def pair_json(score: PairScore) -> dict[str, Any]:
         "target": score.target,
         "log_probability": score.log_probability,
         "pieces": score.pieces,
-        "perplexity": finite(score.perplexity),
+        "perplexity": score.perplexity,
         "tokens": [asdict(token) for token in score.tokens],
     }
     dropped = {"source": score.source_dropped, "target": score.target_dropped}

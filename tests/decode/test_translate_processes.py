@@ -1,7 +1,6 @@
 """Files of many lines are translated and scored by processes of this machine: the same bytes, and
 nothing is left."""
 
-import errno
 import logging
 import os
 import signal
@@ -141,19 +140,6 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
     assert (came, sizes, done.stdout.count(b"\n")) == ([True], [2, 1], 3)
 
 
-def test_where_no_process_can_start_this_one_translates(place, monkeypatch, works):
-    monkeypatch.setattr(remote, "can_fork", lambda: True)
-    monkeypatch.setattr(remote, "_LINES", COUNT // 2)
-    alone = run(place, TRANSLATE, 1)
-    monkeypatch.setattr(os, "fork", Mock(side_effect=OSError(errno.ENOMEM, "Cannot allocate")))
-    done = run(place, TRANSLATE, 2)
-    assert works == [(2, "fork")]
-    assert done.stdout == alone.stdout
-    said = b"warning: no other process can start (Cannot allocate), so this one does all"
-    assert said in done.stderr
-    assert not active_children()
-
-
 @pytest.mark.parametrize(("forks", "enough"), [(True, 256), (False, 128)])
 def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch, forks, enough):
     monkeypatch.setenv("SYNMT_THREADS", "3")
@@ -215,12 +201,12 @@ def exists(process):
     return True
 
 
-def _warn(translator, window):
+def _warn(translator, requests):
     logging.getLogger("synmt.decode").warning("odd")
-    return translator.translate_requests(window[1], window[0])
+    return translator.translate_requests(requests)
 
 
-def _die(translator, window):
+def _die(translator, requests):
     os.kill(os.getpid(), signal.SIGKILL)
 
 

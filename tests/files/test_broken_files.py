@@ -12,7 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -30,6 +29,7 @@ from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import Request
+from synmt.decode.records import Record
 from synmt.decode.remote import FinishedWindows
 from synmt.decode.translation import Candidate, Translation, WordAlignment
 from synmt.decode.tree_provider import parser_difference, parser_of_trees
@@ -284,14 +284,16 @@ def cached(tmp_path, monkeypatch):
     shard = next(shards.shards_of(["A dog eats ."], 5))
     sums = PARSER.fingerprint, shard.digest(), reading.sha256(text)
     manifest = shards.Manifest(1, 4, *sums, {1: "why"}, 2.5)
-    spans = np.array([[0, 1]])
+    spans = [[0, 1]]
     candidates = (Candidate("Ein Hund", -0.5, -1.0, (4, 5)),)
     alignment = WordAlignment([(0, 0)], spans, spans)
     result = Translation(1, candidates, unknown=("ß",), alignment=alignment)
 
     def translated():
-        window = (1, [Request("A dog")])
-        return list(windows.translate(iter([window]), lambda some: ([result] for _ in some)))
+        window = [Record(Request("A dog"))]
+        if windows.read(window) is None:
+            windows.write(window, [result])
+        return windows.read(window)
 
     def parser():
         found = StanzaParser("en")
