@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device, is_run, loading, newest_run
@@ -173,16 +173,16 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
 
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
-    sample, is_list = values.pop("sample"), values["n_best"] > 1
+    sample = values.pop("sample")
     search = {name: value for name, value in values.items() if value is not None}
+    drawing = {name: search.pop(name) for name in _DRAWING if name in search}
     if is_run(options.source):
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
-    drawing = {name: search.pop(name) for name in _DRAWING if name in search}
-    if problems := [
-        *_file_problems(options),
-        *_conflicts(options, search, drawing, sample, is_list),
-    ]:
+    if problems := [*_problems(options, is_list=values["n_best"] > 1), *_file_problems(options)]:
         raise all_in_one(problems)
+    if drawing and not sample:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
+        raise UsageError(f"{names}: only with --sample", do="Add --sample")
     arguments = {
         "device": options.device,
         "checkpoint": options.checkpoint,
@@ -193,44 +193,24 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
         **search,
         "sampling": Sampling(**drawing) if sample else None,
     }
-    _translate(options.run or [newest_run()], arguments, options, is_list=is_list)
+    _translate(options.run or [newest_run()], arguments, options)
 
 
-def _conflicts(
-    options: TranslateArguments,
-    search: Mapping[str, Any],
-    drawing: Iterable[str],
-    sample: bool,
-    is_list: bool,
-) -> list[SynmtError]:
+def _problems(options: TranslateArguments, *, is_list: bool) -> Iterator[SynmtError]:
     """Find options that do not fit together."""
-    names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
-    in_columns = options.parse_override is not None and not options.jsonl
-    found = (
-        (options.jsonl and options.prefixes, "--prefixes: with --jsonl, use the field `prefix`"),
-        (
-            options.alignments == "-" and not options.jsonl,
-            "--alignments: the translations go to standard output. Name a file, or add --jsonl",
-        ),
-        (
-            in_columns and (options.scores or is_list),
-            "--parse-override: scores and n-best lists do not fit into its columns. Add --jsonl",
-        ),
-        (names and not sample, f"{names}: only with --sample. Add --sample"),
-        (
-            "diversity" in search and search["groups"] == 1,
-            "--diversity has no effect with one group. Add --groups 2 or more",
-        ),
-    )
-    return [UsageError(what) for is_wrong, what in found if is_wrong]
+    if options.jsonl:
+        if options.prefixes is not None:
+            yield UsageError("--prefixes: with --jsonl, use the field `prefix`")
+        return
+    if options.alignments == "-":
+        what = "the translations go to standard output"
+        yield UsageError(what, where="--alignments", do="Name a file, or add --jsonl")
+    if options.parse_override is not None and (options.scores or is_list):
+        what = "scores and n-best lists do not fit into the three columns"
+        yield UsageError(what, where="--parse-override", do="Add --jsonl")
 
 
 def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
-    # a name after the first run may be that of a run or of the text
-    for path in options.run[1:]:
-        if not path.exists():
-            what = "there is neither a run folder nor a text of this name"
-            yield UsageError(what, where=str(path))
     read = {
         "INPUT": Path(options.source),
         "--parses": options.parses,
@@ -242,9 +222,7 @@ def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
         what = "standard input can be read only once"
         yield UsageError(what, where=" and ".join(names), do="Give files for the others")
     used = {path.resolve() for path in read.values() if path}
-    for path in (options.output_file, options.alignment_file):
-        if path is None:
-            continue
+    for path in filter(None, (options.output_file, options.alignment_file)):
         if path.resolve() in used:
             what = "the output would replace the input or another output"
             yield UsageError(what, where=str(path))
@@ -256,54 +234,51 @@ def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
 
 
 def _translate(
-    runs: Sequence[Path], arguments: dict[str, Any], options: TranslateArguments, *, is_list: bool
+    runs: Sequence[Path], arguments: dict[str, Any], options: TranslateArguments
 ) -> None:
     with loading():
         from synmt.decode.alignment import pharaoh
         from synmt.decode.records import TranslationSummary, format_json, format_text
-        from synmt.decode.remote import finished_windows, remote_translator, translate_windows
+        from synmt.decode.remote import finished_windows, shared_translator, translate_windows
         from synmt.decode.translation import joined
         from synmt.decode.translator import Translator
-        from synmt.files.reading import known_lines, open_binary
+        from synmt.files.reading import known_lines
         from synmt.files.writing import write_output
         from synmt.parallel.engine import using_cluster
 
         translator = Translator.load(*runs, **arguments)
     _check_trees(translator, options)
-    summary, output = TranslationSummary(translator.max_pieces), options.output_file
-    lines, cluster = known_lines(options.source), options.cluster
+    output, file, cluster = options.output_file, options.alignment_file, options.cluster
     if cluster and options.source == "-":
         console.remark("standard input may come line by line, so this machine translates it")
         cluster = None
-    with ExitStack() as stack:
-        enter = stack.enter_context
-        enter(using_cluster(cluster))
-        has_trees = options.parses is not None
-        other = enter(
-            remote_translator(translator, runs, arguments, lines=lines, has_trees=has_trees)
-        )
+    lines, has_trees = known_lines(options.source), options.parses is not None
+    # not where the translations appear on the terminal, or where the input is a pipe
+    shown = lines is not None and not (output is None and sys.stdout.isatty())
+    bar = console.progress("translating", lines or 0, "lines") if shown else nullcontext(int)
+    summary, is_list = TranslationSummary(), arguments["n_best"] > 1
+    with (
+        using_cluster(cluster),
+        shared_translator(translator, runs, arguments, lines=lines, has_trees=has_trees) as shared,
         # what is finished is forgotten last, when the output is complete
-        finished = enter(finished_windows(None if lines is None else output, runs, arguments))
-        out = enter(write_output(output, keep=True))
-        file = options.alignment_file
-        alignments = enter(write_output(file, keep=True)) if file else None
-        # not where the translations appear on the terminal, or where the input is a pipe
-        shown = lines is not None and not (output is None and sys.stdout.isatty())
-        advance = enter(console.progress("translating", lines or 0, "lines")) if shown else int
-        stream = enter(open_binary(options.source, allowed=["JSON"] if options.jsonl else ()))
-        size = (other or translator).window
-        records = _records(stream, size, options, translator, in_full=bool(other and lines))
-        for window, found in translate_windows(translator, records, other=other, finished=finished):
-            for record, words in zip(window, found, strict=True):
-                target = translator.tokenizers["target"]
-                translation = words if options.tokens else joined(words, target)
+        finished_windows(None if lines is None else output, runs, arguments) as finished,
+        write_output(output, keep=True) as out,
+        write_output(file, keep=True) if file else nullcontext() as alignments,
+        bar as advance,
+    ):
+        in_full = lines is not None and (shared.processes > 1 or cluster is not None)
+        records = _records(options, translator, shared.window, in_full=in_full)
+        for window, translations in translate_windows(shared, records, finished):
+            for record, translation in zip(window, translations, strict=True):
+                if not options.tokens:
+                    translation = joined(translation, translator.tokenizers["target"])
                 if options.jsonl:
                     out.write(format_json(record, translation, n_best=is_list))
                 else:
                     out.write(format_text(translation, n_best=is_list, scores=options.scores))
                 if alignments is not None:
                     # a line without text has none
-                    pairs = words.alignment.pairs if words.alignment else ()
+                    pairs = translation.alignment.pairs if translation.alignment else ()
                     alignments.write(f"{pharaoh(pairs)}\n")
                 summary.add(translation)
             # a reader of the output gets each window as soon as it is ready
@@ -313,43 +288,36 @@ def _translate(
 
 
 def _records(
-    stream: BinaryIO,
-    size: int,
-    options: TranslateArguments,
-    translator: Translator,
-    *,
-    in_full: bool,
+    options: TranslateArguments, translator: Translator, size: int, *, in_full: bool
 ) -> Windows:
     """Read the input, window by window.
 
     in_full: whether each window has `size` lines; otherwise lines are not waited for.
     """
     from synmt.decode.inputs import windows
-    from synmt.decode.records import add_trees, read_json, read_text, requests_of
+    from synmt.decode.records import add_trees, read_json, read_text, texts_of
     from synmt.files.language import watched
-    from synmt.files.reading import decode_lines, raw_lines, read_available_lines
+    from synmt.files.reading import decode_lines, open_binary, raw_lines, read_available_lines
 
     where, trees, tokenizers = options.where, translator.reads_trees, translator.tokenizers
-    if in_full:
-        lines = windows(decode_lines(raw_lines(stream), where=where), size)
-    else:
-        lines = read_available_lines(stream, size, where=where)
-    if options.jsonl:
-        in_objects = trees and options.parses is None
-        records = read_json(lines, tokenizers, where=where, trees=in_objects)
-    else:
-        records = read_text(lines, options.prefixes, tokenizers)
-    records = watched(
-        records,
-        lambda window: [request.text for request in requests_of(window)],
-        translator.models[0].recipe.source,
-        where=where,
-    )
-    if options.parses is not None and trees:
-        records = add_trees(records, options.parses, "tree")
-    if options.parse_override is not None:
-        records = add_trees(records, options.parse_override, "other_tree")
-    return records
+    parses = options.parses if trees else None
+    with open_binary(options.source, allowed=["JSON"] if options.jsonl else ()) as stream:
+        if in_full:
+            lines = windows(decode_lines(raw_lines(stream), where=where), size)
+        else:
+            lines = read_available_lines(stream, size, where=where)
+        if options.jsonl:
+            in_objects = trees and parses is None
+            records = read_json(lines, tokenizers, where=where, trees=in_objects)
+        else:
+            records = read_text(lines, options.prefixes, tokenizers)
+        language = translator.models[0].recipe.source
+        records = watched(records, texts_of, language, where=where)
+        if parses is not None:
+            records = add_trees(records, parses, "tree")
+        if options.parse_override is not None:
+            records = add_trees(records, options.parse_override, "other_tree")
+        yield from records
 
 
 def _check_trees(translator: Translator, options: TranslateArguments) -> None:
@@ -366,5 +334,4 @@ def _check_trees(translator: Translator, options: TranslateArguments) -> None:
     made_by = parser_of_trees(options.parses.with_name(f"{options.parses.name}.json"))
     recorded = translator.parser_identity
     if recorded and made_by and (difference := parser_difference(recorded, made_by)):
-        what = "was not made by the parser that the model was trained with"
-        console.warn(f"{options.parses} {what}: {difference}")
+        console.warn(f"the parser of {options.parses} is not that of the run: {difference}")

@@ -35,7 +35,6 @@ from torch import Tensor
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.decode.hypotheses import (
     Hypothesis,
-    best_first,
     best_sums,
     length_penalty,
     looks,
@@ -44,7 +43,7 @@ from synmt.decode.hypotheses import (
 )
 from synmt.decode.next_piece import Constraints, Ensemble, Member, padded_prefixes
 from synmt.decode.options import SearchOptions
-from synmt.decode.sampling import Samples, begin_samples, draw
+from synmt.decode.sampling import Samples, begin_samples
 from synmt.errors import SynmtError
 
 
@@ -58,7 +57,7 @@ class Beams:
     pieces: (B, G, K, T) BOS first; all have the same length.
     log_probabilities: (B, G, K) in the order of choice; -inf for an empty place.
     ended: (B, G) number of hypotheses that have finished so far.
-    finished_pieces: (B, G, N, T) BOS first, PAD at the end.
+    finished_pieces: (B, G, N, T - 1) BOS first, PAD at the end.
     finished_log_probabilities, scores: (B, G, N); an empty place has the score -inf.
     """
 
@@ -81,6 +80,44 @@ class Beams:
         columns = (self.finished_pieces, self.finished_log_probabilities, self.scores)
         rows = zip(*(column.flatten(1, 2) for column in columns), strict=True)
         return [read_hypotheses(*row) for row in rows]
+
+    def longer(self, logs: Tensor, options: SearchOptions) -> tuple[Beams, Tensor]:
+        """Continue or finish the live hypotheses, from log P of their next pieces (B, G K, V).
+
+        Returns the new beams, and which of the live hypotheses of the sentence each one continues:
+        (B, G K').
+        """
+        _, groups, width = self.log_probabilities.shape
+        size, length, limits = logs.size(2), self.pieces.size(3), self.limits[:, None]  # (B, 1)
+        alpha, most = options.length_penalty, options.beam_size // groups
+        logs = logs.unflatten(1, (groups, width))  # (B, G, K, V)
+        # the pieces include BOS but not EOS, so their number is the length with EOS
+        endings = self.log_probabilities + logs[..., EOS]  # (B, G, K)
+        logs[..., EOS] = -math.inf
+        merits, places = continuations(logs, self.log_probabilities, most, options.diversity)
+        ends = _which_end(merits, endings, most) | (limits <= length)[..., None]  # (B, G, K)
+        endings = endings.where(ends, -math.inf)
+
+        scores = torch.cat((self.scores, endings / length_penalty(length, alpha)), 2)
+        scores, kept = scores.topk(self.scores.size(2))  # (B, G, N)
+        longer = F.pad(self.finished_pieces, (0, 1), value=PAD)  # (B, G, N, T)
+        finished = torch.cat((self.finished_log_probabilities, endings), 2).gather(2, kept)
+        finished_pieces = _gather(torch.cat((longer, self.pieces), 2), kept)  # (B, G, N, T)
+        ended = self.ended + (endings > -math.inf).sum(2)  # (B, G)
+
+        origins = places // size  # (B, G, K')
+        values = logs.flatten(2).gather(2, places) + self.log_probabilities.gather(2, origins)
+        newest = (places % size)[..., None]  # (B, G, K', 1)
+        pieces = torch.cat((_gather(self.pieces, origins), newest), 3)  # (B, G, K', T + 1)
+        # a log-probability can only fall, and the penalty is largest for the longest translation
+        reachable = values.amax(2) / length_penalty(limits, alpha)  # (B, G)
+        done = (ended >= most) | (length >= limits) | (reachable <= scores[..., -1])  # (B, G)
+        values = values.masked_fill(done[..., None], -math.inf)  # (B, G, K')
+        following = Beams(
+            self.sentences, self.limits, pieces, values, ended, finished_pieces, finished, scores
+        )
+        first = width * torch.arange(groups, device=logs.device)[:, None]  # (G, 1)
+        return following, (origins + first).flatten(1)
 
 
 @torch.inference_mode()
@@ -141,10 +178,7 @@ def _advance(
         pieces = state.pieces.flatten(1, -2)  # (B, K, T), of all groups
         logs = ensemble.step(pieces[..., -1])  # (B, K, V)
         constraints.apply(logs, pieces)
-        if isinstance(state, Beams):
-            state, beams = choose(logs, state, options)
-        else:
-            state, beams = draw(logs, state, options)
+        state, beams = state.longer(logs, options)
         leaving, remaining = look(state.done)
         if remaining is not None:
             places = state.sentences[leaving].tolist()
@@ -159,7 +193,7 @@ def _advance(
 
 
 def _best(hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-    ranked = best_first(hypotheses)
+    ranked = sorted(hypotheses, key=lambda one: -one.score)
     if options.sampling is not None:
         return ranked
     distinct: dict[tuple[int, ...], Hypothesis] = {}
@@ -182,57 +216,10 @@ def begin(limits: Tensor, options: SearchOptions) -> Beams:
         limits.new_full((sentences, groups, 1, 1), BOS),
         torch.zeros(sentences, groups, 1, device=limits.device),
         limits.new_zeros(sentences, groups),
-        limits.new_full((sentences, groups, places, 1), PAD),
+        limits.new_empty(sentences, groups, places, 0),
         empty,
         empty,
     )
-
-
-def choose(logs: Tensor, beams: Beams, options: SearchOptions) -> tuple[Beams, Tensor]:
-    """Continue or finish the live hypotheses, from log P of their next pieces (B, G K, V).
-
-    Returns the new beams, and which of the live hypotheses of the sentence each one continues:
-    (B, G K').
-    """
-    _, groups, width = beams.log_probabilities.shape
-    size, length, limits = logs.size(2), beams.pieces.size(3), beams.limits[:, None]  # (B, 1)
-    alpha, most = options.length_penalty, options.beam_size // groups
-    logs = logs.unflatten(1, (groups, width))  # (B, G, K, V)
-    # the pieces include BOS but not EOS, so their number is the length with EOS
-    endings = beams.log_probabilities + logs[..., EOS]  # (B, G, K)
-    logs[..., EOS] = -math.inf
-    merits, places = continuations(logs, beams.log_probabilities, most, options.diversity)
-    ends = _which_end(merits, endings, most) | (limits <= length)[..., None]  # (B, G, K)
-    endings = endings.where(ends, -math.inf)
-
-    scores = torch.cat((beams.scores, endings / length_penalty(length, alpha)), 2)
-    scores, kept = scores.topk(beams.scores.size(2))  # (B, G, N)
-    padding = length - beams.finished_pieces.size(3)
-    longer = F.pad(beams.finished_pieces, (0, padding), value=PAD)  # (B, G, N, T)
-    finished = torch.cat((beams.finished_log_probabilities, endings), 2).gather(2, kept)
-    finished_pieces = _gather(torch.cat((longer, beams.pieces), 2), kept)  # (B, G, N, T)
-    ended = beams.ended + (endings > -math.inf).sum(2)  # (B, G)
-
-    origins = places // size  # (B, G, K')
-    values = logs.flatten(2).gather(2, places) + beams.log_probabilities.gather(2, origins)
-    newest = (places % size)[..., None]  # (B, G, K', 1)
-    pieces = torch.cat((_gather(beams.pieces, origins), newest), 3)  # (B, G, K', T + 1)
-    # a log-probability can only fall, and the penalty is largest for the longest translation
-    reachable = values.amax(2) / length_penalty(limits, alpha)  # (B, G)
-    done = (ended >= most) | (length >= limits) | (reachable <= scores[..., -1])  # (B, G)
-    values = values.masked_fill(done[..., None], -math.inf)  # (B, G, K')
-    following = Beams(
-        beams.sentences,
-        beams.limits,
-        pieces,
-        values,
-        ended,
-        finished_pieces,
-        finished,
-        scores,
-    )
-    first = width * torch.arange(groups, device=logs.device)[:, None]  # (G, 1)
-    return following, (origins + first).flatten(1)
 
 
 def continuations(

@@ -53,11 +53,6 @@ def read_hypotheses(pieces: Tensor, log_probabilities: Tensor, scores: Tensor) -
     ]
 
 
-def best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-    """Sort hypotheses by score."""
-    return sorted(hypotheses, key=lambda one: -one.score)
-
-
 def length_penalty(length: Tensor | float, alpha: float) -> Tensor | float:
     """Compute the divisor of a log-probability (Wu et al., 2016, section 7; without their coverage
     penalty).

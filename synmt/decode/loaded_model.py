@@ -10,20 +10,25 @@ from typing import Any
 import torch
 
 from synmt.arrays import Side
-from synmt.data.batch import Batch, collate
+from synmt.data.batch import collate
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import Source
+from synmt.decode.next_piece import Member
 from synmt.errors import UsageError, naming
+from synmt.files.reading import fingerprint
 from synmt.files.schemas import RunParser
 from synmt.model.attention import Memory
 from synmt.model.build import build_for
 from synmt.model.device import InferencePrecision, choose_device, keep_freed_memory
 from synmt.model.seq2seq import Predictor, Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
+from synmt.parsing.models import ADDED
+from synmt.parsing.parser import NOT_IN_TREES
 from synmt.recipe.data import parser_model
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
+from synmt.syntax.parse import SCENES
 from synmt.syntax.reading import Reading, reading_of
 from synmt.tokenization.word_tokenizer import RAW, WordTokenizer, load_tokenizers
 
@@ -71,7 +76,7 @@ class LoadedModel:
         without tags."""
         return TRANSLATION if self.recipe.tasks.parsing != "none" else ""
 
-    @cached_property
+    @property
     def linearises(self) -> bool:
         """Whether the model reads linearised trees in place of sources
         (`tasks.mixed_only`)."""
@@ -82,20 +87,32 @@ class LoadedModel:
         """Whether the model needs the tree of a source to translate it."""
         return bool(self.reading.signals) or self.linearises
 
-    def read(self, sources: Sequence[Source]) -> Batch:
-        """Make a batch of sources, on the device of the model."""
-        return collate([source.example for source in sources], self.reading).to(self.device)
-
-    @torch.inference_mode()
-    def encode(self, sources: Sequence[Source]) -> Memory:
-        """Encode sources."""
-        batch = self.read(sources)
-        return self.model.remember(batch.source, batch.source_signals)[0]
-
     @property
     def needs_arcs(self) -> bool:
         """Whether the trees have to come with arc probabilities."""
         return self.reading.arcs and not self.reading.certain
+
+    @property
+    def features(self) -> list[str]:
+        """The features of words that the trees have to give."""
+        return [*self.reading.of_parser, *[SCENES] * self.reading.scenes]
+
+    @cached_property
+    def parser_key(self) -> str:
+        """A key that is equal for parsers with equal trees."""
+        identity = (self.parser or {}).items()
+        return fingerprint(sorted(one for one in identity if one[0] not in NOT_IN_TREES | ADDED))
+
+    def member(self, sources: Sequence[Source]) -> Member:
+        """Let the model read sources, for a search."""
+        batch = collate([source.example for source in sources], self.reading).to(self.device)
+        return Member(self.model, batch.source, batch.source_signals, self.decoder)
+
+    @torch.inference_mode()
+    def encode(self, sources: Sequence[Source]) -> Memory:
+        """Encode sources."""
+        member = self.member(sources)
+        return self.model.remember(member.source, member.signals)[0]
 
 
 def load_model(

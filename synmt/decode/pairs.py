@@ -13,7 +13,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, count, zip_longest
 from typing import Any
 
@@ -25,7 +24,7 @@ from synmt.data.vocabulary import UNK, Pieces
 from synmt.decode.beam import broken_weights
 from synmt.decode.forced import force, sentences_of
 from synmt.decode.inputs import Trees, batches, windows, zip_windows
-from synmt.decode.remote import RemoteTranslator, in_order_remotely
+from synmt.decode.remote import SharedTranslator
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Parse
@@ -155,14 +154,14 @@ def score_pairs(
     targets: Iterable[str],
     parses: Iterable[Parse] | None = None,
     *,
-    other: RemoteTranslator | None = None,
+    other: SharedTranslator | None = None,
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
     parses: a tree for each source, of its words if the run tokenizes text; without them, sources
         are parsed if the model reads trees.
-    other: remote translators, which score several windows at once.
+    other: may share the work with other processes.
     """
     alternatives = _alternatives(sources, targets)
     for [score] in score_alternatives(translator, alternatives, parses, other=other):
@@ -184,22 +183,19 @@ def score_alternatives(
     alternatives: Iterable[Alternatives],
     parses: Iterable[Parse] | None = None,
     *,
-    other: RemoteTranslator | None = None,
+    other: SharedTranslator | None = None,
 ) -> Iterator[list[PairScore]]:
     """Score several targets of each source, which is parsed and encoded once for all of them.
 
     Raises UsageError for an ensemble.
 
-    other: remote translators, which score several windows at once.
+    other: may share the work with other processes.
     """
     translator.refuse_ensemble("a score of given translations")
-    size = (other or translator).window
-    items = zip(count(1, size), zip_windows(windows(alternatives, size), parses), strict=False)
-    if other:
-        results = in_order_remotely(_score_window, other, items)
-    else:
-        results = map(partial(_score_window, translator), items)
-    return chain.from_iterable(results)
+    shared = other or SharedTranslator(translator, translator.window)
+    made = zip_windows(windows(alternatives, shared.window), parses)
+    items = zip(count(1, shared.window), made, strict=False)
+    return chain.from_iterable(shared.work(_score_window, items))
 
 
 @torch.inference_mode()

@@ -29,8 +29,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, tee
+from itertools import chain, count, tee
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
@@ -48,8 +49,8 @@ _DIGITS = 6
 _logger = logging.getLogger(__name__)
 # numbers of Python have other digits and limits
 _decoder = json.JSONDecoder(parse_int=float)
-# between two names or values of an object
-_between = re.compile(r"[ \t\r,:]*")
+# the name of a field, and what is before and after it
+_name = re.compile(r'[\s{,]*("(?:[^"\\]|\\.)*")\s*:\s*')
 
 Tokenizers = Mapping[Side, WordTokenizer]
 
@@ -72,6 +73,11 @@ Windows = Iterator[list[Record]]
 def requests_of(window: Iterable[Record]) -> list[Request]:
     """List the requests of a window."""
     return [record.request for record in window]
+
+
+def texts_of(window: Iterable[Record]) -> list[str]:
+    """List the lines of a window."""
+    return [record.request.text for record in window]
 
 
 def read_text(
@@ -106,8 +112,7 @@ def read_json(
 def add_trees(records: Windows, path: Path, field: Literal["tree", "other_tree"]) -> Windows:
     """Add the trees of a CoNLL-U file to the requests, one for each."""
     records, again = tee(records)
-    lines = (record.request.text for window in again for record in window)
-    trees = read_parses(path, lines, brackets=True)
+    trees = read_parses(path, chain.from_iterable(map(texts_of, again)), brackets=True)
     for window, some in zip_windows(records, trees, f"trees in {path}"):
         yield [
             replace(record, request=replace(record.request, **{field: tree}))
@@ -187,17 +192,19 @@ class _Fields(BaseModel):
 
 def _record(line: str, number: int, tokenizers: Tokenizers, *, where: str, trees: bool) -> Record:
     try:
-        values = _decoder.decode(line)
+        values = {**_decoder.decode(line)}
         # a model without trees does not look at them
         fields = _Fields.model_validate(values if trees else {**values, "parse": None})
+        for text in (fields.source, fields.prefix, fields.parse):
+            # a lone surrogate is not a character
+            (text or "").encode()
     except ValidationError as error:
         problem = error.errors()[0]
-        name = "`.`".join(map(str, problem["loc"])) or "the line"
-        what = f"`{name}` {plain_message(problem)}"
+        what = f"`{problem['loc'][0]}` {plain_message(problem)}"
         raise SynmtError(what, where=where) from None
     except (ValueError, TypeError, RecursionError) as error:
         do = "Write one object with the field `source` per line"
-        raise SynmtError(f"not a JSON object ({error})", where=where, do=do) from None
+        raise SynmtError(f"not a JSON object of text ({error})", where=where, do=do) from None
     words = tokenizers["source"].tokenize(fields.source)
     prefix = tokenizers["target"].tokenize(fields.prefix or "")
     tree = fields.parse
@@ -210,71 +217,47 @@ def _written(line: str) -> Iterator[tuple[str, str]]:
 
     Python's dictionaries lose a name that is repeated, and its numbers their digits.
     """
-    at = _after(line, line.index("{") + 1)
-    while line[at] != "}":
-        name, end = _decoder.raw_decode(line, at)
-        start = _after(line, end)
-        _, stop = _decoder.raw_decode(line, start)
-        yield name, line[start:stop]
-        at = _after(line, stop)
-
-
-def _after(line: str, start: int) -> int:
-    found = _between.match(line, start)
-    assert found is not None
-    return found.end()
+    end = 0
+    while name := _name.match(line, end):
+        _, end = _decoder.raw_decode(line, name.end())
+        yield json.loads(name[1]), line[name.end() : end]
 
 
 class TranslationSummary:
-    """Counts what is unusual in translations.
+    """Counts what is unusual in translations."""
 
-    max_pieces: of a source.
-    """
-
-    def __init__(self, max_pieces: int) -> None:
-        self._max_pieces, self._lines = max_pieces, 0
+    def __init__(self) -> None:
+        self._lines = self._dropped = self._changed = 0
         self._degenerate, self._unknown = Counter[str](), Counter[str]()
         self._differences: list[float] = []
-        self._changed = 0
 
     def add(self, translation: Translation) -> None:
-        """Add a line, and log a warning if it was truncated."""
+        """Add a line."""
         self._lines += 1
+        self._dropped += translation.dropped > 0
         self._unknown.update(translation.unknown)
         self._degenerate.update(filter(None, [translation.degenerate]))
         if translation.other is not None and translation.candidates:
             self._changed += translation.text != translation.other.text
             self._differences.append(translation.difference)
-        if translation.dropped:
-            what = f"line {translation.line}"
-            _logger.warning(too_long(what, self._max_pieces, translation.dropped))
 
     def log(self) -> None:
         """Log the counts; nothing if nothing is unusual."""
+        if self._dropped:
+            _logger.warning(
+                f"{self._dropped:,} line(s) have more pieces than the model takes "
+                "(filters.max_pieces); the rest is not translated"
+            )
         if self._unknown:
             examples = ", ".join(f"'{text}'" for text, _ in self._unknown.most_common(5))
-            _logger.warning(
-                f"the source vocabulary does not have {self._unknown.total():,} piece(s), which "
-                f"the model reads as <unk>: {examples}"
-            )
+            number = self._unknown.total()
+            _logger.warning(f"{number:,} piece(s) are <unk> for the model: {examples}")
         if self._degenerate:
             kinds = ", ".join(f"{number:,} {kind}" for kind, number in self._degenerate.items())
             _logger.info(f"degenerate translations: {kinds}, of {self._lines:,} line(s)")
         if self._differences:
-            mean = sum(self._differences) / len(self._differences)
             _logger.info(
                 f"with the other trees, {self._changed:,} of {len(self._differences):,} "
-                f"translations change; mean change of the log-probability: {mean:+.4f}"
+                "translations change; mean change of the log-probability: "
+                f"{fmean(self._differences):+.4f}"
             )
-
-
-def too_long(what: str, longest: int, dropped: int) -> str:
-    """Describe a text that is too long for the model.
-
-    longest: pieces that the model takes.
-    dropped: pieces at the end beyond them.
-    """
-    return (
-        f"{what} has {longest + dropped} pieces; the model takes {longest} (filters.max_pieces), "
-        "and not the rest"
-    )

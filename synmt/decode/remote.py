@@ -39,31 +39,45 @@ _PARSER = "parser"
 
 
 @dataclass(frozen=True)
-class RemoteTranslator:
-    """A translator of other processes: forks of this one have it already, and others load it.
+class SharedTranslator:
+    """A translator that works here, in other processes, or in workers of a cluster: forks of this
+    process have it already, and others load it.
 
+    here: the translator of this process.
+    window: number of lines that are best translated at once.
     runs: run folders.
     loading: keyword arguments of `Translator.load`.
-    window: number of lines that are best translated at once.
-    processes: how many processes of this machine translate.
+    processes: how many processes of this machine translate; one is this process itself.
     pool: these processes, if they are forks.
     parser: the files of the parser, if it travels to a cluster, by their paths in its folder.
     """
 
-    runs: tuple[Path, ...]
-    loading: Mapping[str, Any]
+    here: Translator | None
     window: int
+    runs: tuple[Path, ...] = ()
+    loading: Mapping[str, Any] = field(default_factory=dict)
     processes: int = 1
     pool: Pool | None = None
     parser: Mapping[str, Path] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.runs, self.loading, self.window)
+        return type(self), (None, self.window, self.runs, self.loading)
 
     @cached_property
     def translator(self) -> Translator:
         """The translator of the process that asks for it."""
-        return inherited() or Translator.load(*self.runs, **self.loading)
+        return self.here or inherited() or Translator.load(*self.runs, **self.loading)
+
+    def work(
+        self, work: Callable[[Translator, T], R], items: Iterator[T], *, keeps: bool = False
+    ) -> Iterator[R]:
+        """Yield `work(translator, item)` of each item in their order.
+
+        keeps: whether the same command goes on from what is finished.
+        """
+        there, where = partial(_work_there, work), Path(*self.runs[:1])
+        workers, pool = self.processes, self.pool
+        return in_order(there, self, items, workers, where=where, keeps=keeps, pool=pool)
 
     def files(self) -> dict[str, Path]:
         """Name the files by their paths in a folder of copies; the chosen weights become the final
@@ -77,7 +91,7 @@ class RemoteTranslator:
             found[f"{number}/{run.weights.name}"] = weights
         return found
 
-    def relocated(self, folder: Path) -> RemoteTranslator:
+    def relocated(self, folder: Path) -> SharedTranslator:
         """Make the same translator, which loads copies of the files."""
         runs = tuple(folder / str(number) for number in range(len(self.runs)))
         loading = {**self.loading, "checkpoint": "final"}
@@ -86,17 +100,21 @@ class RemoteTranslator:
         return replace(self, runs=runs, loading=loading)
 
 
+def _work_there(work: Callable[[Translator, T], R], shared: SharedTranslator, item: T) -> R:
+    return work(shared.translator, item)
+
+
 @contextmanager
-def remote_translator(
+def shared_translator(
     translator: Translator,
     runs: Sequence[Path],
     loading: Mapping[str, Any],
     *,
     lines: int | None,
     has_trees: bool = False,
-) -> Iterator[RemoteTranslator | None]:
+) -> Iterator[SharedTranslator]:
     """Choose who works on lines: the cluster in use, else processes if the lines are many, else
-    (None) the translator.
+    this process.
 
     Threads of one process wait for each other in Python, and they parse one after the other. A GPU
     has one process.
@@ -105,71 +123,42 @@ def remote_translator(
     lines: how many there are; None if they come one by one.
     has_trees: whether all lines come with trees.
     """
-    other = RemoteTranslator(tuple(runs), loading, translator.window)
+    shared = SharedTranslator(translator, translator.window, tuple(runs), loading)
     if cluster_in_use():
         # the parsers of an ensemble have to be where its runs have recorded them
         parses = translator.reads_trees and translator.parser_identity and not has_trees
         travels = parses and len(runs) == 1
-        yield replace(other, parser=translator.parser.files() if travels else {})
+        yield replace(shared, parser=translator.parser.files() if travels else {})
         return
     forks, count = can_fork(), lines or 0
-    processes = process_count(count // (_LINES if forks else _WINDOWS * other.window))
+    processes = process_count(count // (_LINES if forks else _WINDOWS * shared.window))
     if processes == 1 or translator.device.type != "cpu":
-        yield None
+        yield shared
     elif not forks:
-        yield replace(other, processes=processes)
+        yield replace(shared, processes=processes)
     else:
         # all processes have as many windows, of like size, so that all end at the same time
-        windows = processes * math.ceil(count / (processes * other.window))
-        pool = Pool(processes, inherited=translator)
+        windows = processes * math.ceil(count / (processes * shared.window))
+        window, pool = math.ceil(count / windows), Pool(processes, inherited=translator)
         try:
-            window = math.ceil(count / windows)
-            yield replace(other, processes=processes, window=window, pool=pool)
+            yield replace(shared, window=window, processes=processes, pool=pool)
         finally:
             pool.end()
 
 
-def in_order_remotely(
-    work: Callable[[Translator, T], R],
-    other: RemoteTranslator,
-    items: Iterator[T],
-    *,
-    keeps: bool = False,
-) -> Iterator[R]:
-    """Yield `work(translator, item)` of each item in their order.
-
-    keeps: whether the same command goes on from what is finished.
-    """
-    by_other = partial(_work_there, work)
-    return in_order(
-        by_other, other, items, other.processes, where=other.runs[0], keeps=keeps, pool=other.pool
-    )
-
-
-def _work_there(work: Callable[[Translator, T], R], other: RemoteTranslator, item: T) -> R:
-    return work(other.translator, item)
-
-
 def translate_windows(
-    translator: Translator,
+    shared: SharedTranslator,
     windows: Iterable[list[Record]],
-    *,
-    other: RemoteTranslator | None = None,
     finished: FinishedWindows | None = None,
 ) -> Iterator[tuple[list[Record], list[Translation]]]:
     """Translate windows of words in their order.
 
-    other: remote translators, which translate several windows at once.
     finished: windows whose translations are on disk.
     """
     # each window is looked for once: another process may store it at any time
-    found = ((window, finished and finished.read(window)) for window in windows)
-    found, again = tee(found)
+    found, again = tee((window, finished and finished.read(window)) for window in windows)
     missing = (requests_of(window) for window, stored in again if stored is None)
-    if other:
-        others = in_order_remotely(_translate, other, missing, keeps=finished is not None)
-    else:
-        others = map(partial(_translate, translator), missing)
+    others = shared.work(_translate, missing, keeps=finished is not None)
     for window, stored in found:
         translations = next(others) if stored is None else stored
         if finished and stored is None:

@@ -80,6 +80,30 @@ class Samples:
         rows = zip(self.pieces, self.log_probabilities, scores, strict=True)
         return [read_hypotheses(*row) for row in rows]
 
+    def longer(self, logs: Tensor, options: SearchOptions) -> tuple[Samples, Tensor]:
+        """Draw the next piece of each sample from log P of the allowed ones, (B, K, V).
+
+        Returns the longer samples, and which sample each one continues: itself, (B, K).
+        """
+        assert options.sampling is not None
+        place, limits = self.pieces.size(2), self.limits[:, None]  # (B, 1)
+        pieces = torch.arange(logs.size(2), device=logs.device)  # (V,)
+        names = self.numbers[:, None, None], self.samples[..., None], place - 1, pieces
+        random = uniform(options.sampling.seed, *names)  # (B, K, V)
+        # One random number per step and the cumulative sum of the weights would do as well, but the
+        # sums of thousands of pieces change with the rounding of a batch, and each change may draw
+        # another piece.
+        newest = (masses(logs, options.sampling) / -random.log()).argmax(-1)  # (B, K)
+        newest = newest.masked_fill(limits <= place, EOS)
+        values = logs.gather(2, newest[..., None])[..., 0]  # (B, K)
+        newest = newest.masked_fill(self.finished, PAD)[..., None]  # (B, K, 1)
+        longer = replace(
+            self,
+            pieces=torch.cat((self.pieces, newest), 2),
+            log_probabilities=self.log_probabilities + values.masked_fill(self.finished, 0.0),
+        )
+        return longer, torch.arange(values.size(1), device=logs.device).expand_as(values)
+
 
 def begin_samples(
     limits: Tensor, numbers: Sequence[int], count: int, size: int
@@ -101,31 +125,6 @@ def begin_samples(
             limits.new_full((sentences, len(samples), 1), BOS),
             torch.zeros(sentences, len(samples), device=device),
         )
-
-
-def draw(logs: Tensor, samples: Samples, options: SearchOptions) -> tuple[Samples, Tensor]:
-    """Draw the next piece of each sample from log P of the allowed ones, (B, K, V).
-
-    Returns the longer samples, and which sample each one continues: itself, (B, K).
-    """
-    assert options.sampling is not None
-    place, limits = samples.pieces.size(2), samples.limits[:, None]  # (B, 1)
-    pieces = torch.arange(logs.size(2), device=logs.device)  # (V,)
-    names = samples.numbers[:, None, None], samples.samples[..., None], place - 1, pieces
-    random = uniform(options.sampling.seed, *names)  # (B, K, V)
-    # One random number per step and the cumulative sum of the weights would do as well, but the
-    # sums of thousands of pieces change with the rounding of a batch, and each change may draw
-    # another piece.
-    newest = (masses(logs, options.sampling) / -random.log()).argmax(-1)  # (B, K)
-    newest = newest.masked_fill(limits <= place, EOS)
-    values = logs.gather(2, newest[..., None])[..., 0]  # (B, K)
-    newest = newest.masked_fill(samples.finished, PAD)[..., None]  # (B, K, 1)
-    longer = replace(
-        samples,
-        pieces=torch.cat((samples.pieces, newest), 2),
-        log_probabilities=samples.log_probabilities + values.masked_fill(samples.finished, 0.0),
-    )
-    return longer, torch.arange(values.size(1), device=logs.device).expand_as(values)
 
 
 def masses(logs: Tensor, sampling: Sampling) -> Tensor:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from os.path import commonprefix
 from typing import Literal
 
 import numpy as np
@@ -155,7 +156,8 @@ def piece_spans(pieces: tuple[int, ...], vocabulary: Vocabulary) -> IntArray:
     character adds it."""
     text = _joined(pieces, vocabulary)
     # the bytes of an incomplete character are joined into other characters than the complete one
-    shared = (_shared(text, _joined(pieces[:end], vocabulary)) for end in range(1, len(pieces)))
+    parts = (_joined(pieces[:end], vocabulary) for end in range(1, len(pieces)))
+    shared = (len(commonprefix([text, part])) for part in parts)  # noqa: RUF071
     ends = [*accumulate(shared, max), len(text)][: len(pieces)]
     return np.array(list(zip([0, *ends], ends, strict=False)), dtype=np.int64).reshape(-1, 2)
 
@@ -164,12 +166,6 @@ def _joined(pieces: Sequence[int], vocabulary: Vocabulary) -> str:
     # byte pieces can spell the end of a line, but the output must stay one line, also for programs
     # that take \r for one
     return vocabulary.decode(pieces).replace("\n", " ").replace("\r", " ")
-
-
-def _shared(one: str, other: str) -> int:
-    """Count the characters of the common prefix."""
-    different = (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(different, min(len(one), len(other)))
 
 
 def degenerate(source: str, translation: str, *, at_limit: bool = False) -> Reason | None:

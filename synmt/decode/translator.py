@@ -191,7 +191,7 @@ class Translator:
     def parser(self) -> StanzaParser:
         """The loaded parser of the first model; raises SynmtError if its run does not record
         one."""
-        return self._tree_provider.parser()
+        return self._tree_provider.parser(self.models[0].parser_key)
 
     @property
     def reads_trees(self) -> bool:
@@ -252,25 +252,16 @@ class Translator:
         self, requests: Sequence[Request], translations: Sequence[Translation]
     ) -> list[Translation]:
         others = [
-            replace(request, tree=self._with_arcs(request.other_tree), other_tree=None)
+            replace(request, tree=_certain(request.other_tree), other_tree=None)
             for request in requests
         ]
         forced = rescore(self.models, self.read(others), translations)
         rescored = {source.index: float(one.log_probabilities.sum()) for source, one in forced}
+        pairs = zip(translations, self.translate_requests(others), strict=True)
         return [
             replace(own, other=other, rescored=rescored.get(index, 0.0))
-            for index, (own, other) in enumerate(
-                zip(translations, self.translate_requests(others), strict=True)
-            )
+            for index, (own, other) in enumerate(pairs)
         ]
-
-    def _with_arcs(self, tree: Parse | None) -> Parse | None:
-        """Add arc probabilities, which a tree that was written by hand does not have, for a model
-        that reads them."""
-        needs_arcs = any(model.needs_arcs for model in self.models)
-        if tree is None or tree.arcs is not None or not len(tree) or not needs_arcs:
-            return tree
-        return replace(tree, arcs=certain_arcs(tree))
 
     def read(self, requests: Sequence[Request]) -> Iterator[Sources]:
         """Parse a window of words where needed, and segment it into pieces, in batches."""
@@ -309,10 +300,8 @@ class Translator:
 
     def _search(self, requests: Sequence[Request], batch: Sources) -> list[tuple[int, Translation]]:
         """Translate one batch: the translations with their places in the window."""
-        members = []
-        for loaded, sources in zip(self.models, batch, strict=True):
-            read = loaded.read(sources)
-            members.append(Member(loaded.model, read.source, read.source_signals, loaded.decoder))
+        pairs = zip(self.models, batch, strict=True)
+        members = [loaded.member(sources) for loaded, sources in pairs]
         limits = limits_of(members[0].source, self.options)
         chosen = [requests[source.index] for source in batch[0]]
         prefixes = [self._prefix(request) for request in chosen]
@@ -335,6 +324,13 @@ class Translator:
             what = f"the target vocabulary has no piece for a part of the prefix '{text}'"
             raise SynmtError(what, where=f"line {request.line}")
         return pieces
+
+
+def _certain(tree: Parse | None) -> Parse | None:
+    """Add arc probabilities to a tree that was written by hand."""
+    if tree is None or tree.arcs is not None or not len(tree):
+        return tree
+    return replace(tree, arcs=certain_arcs(tree))
 
 
 def translate_batches(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,40 +34,25 @@ class TreeProvider:
 
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
         self._models, self._device, self._cached = models, device, cached
-        identities = [model.parser or {} for model in models]
-        # the first model with the same parser
-        self._owners = [
-            next(
-                number
-                for number, other in enumerate(identities)
-                if not parser_difference(one, other)
-            )
-            for one in identities
-        ]
-        self._parsers: dict[int, StanzaParser] = {}
-        self._caches: dict[int, CachedParser] = {}
-        names = dict.fromkeys(name for model in models for name in model.reading.of_parser)
-        self._features = [*names, *[SCENES] * any(model.reading.scenes for model in models)]
+        self._needs_arcs = any(model.needs_arcs for model in models)
+        self._unseen = {name for model in models for name in model.features}
+        self._parsers: dict[str, StanzaParser] = {}
+        self._caches: dict[str, CachedParser] = {}
 
-    def parser(self, owner: int = 0) -> StanzaParser:
-        """Load the parser of a model; raises SynmtError if its run does not record one."""
-        if owner not in self._parsers:
-            self._parsers[owner] = self._load(owner)
-        return self._parsers[owner]
-
-    def _load(self, owner: int) -> StanzaParser:
-        # features and arcs do not change the trees, so models that do not read them share the
-        # parser too
-        pairs = zip(self._models, self._owners, strict=True)
-        sharing = [model for model, number in pairs if number == owner]
-        if any(model.reading.scenes for model in sharing):
-            raise no_parser_makes_scenes(
-                do="Provide a tree with scenes for each line with `--parses FILE.conllu`"
-            )
-        arcs = any(model.needs_arcs for model in sharing)
-        parser = recorded_parser(sharing[0].parser, self._device, arcs=arcs)
-        features = {name for model in sharing for name in model.reading.of_parser}
-        return parser.with_features(features) if features else parser
+    def parser(self, key: str) -> StanzaParser:
+        """Load the parser of the models with this `parser_key`; raises SynmtError if their runs do
+        not record one."""
+        if key not in self._parsers:
+            sharing = [model for model in self._models if model.parser_key == key]
+            features = {name for model in sharing for name in model.features}
+            if SCENES in features:
+                raise no_parser_makes_scenes(
+                    do="Provide a tree with scenes for each line with `--parses FILE.conllu`"
+                )
+            # arcs and features do not change the trees
+            parser = recorded_parser(sharing[0].parser, self._device, arcs=self._needs_arcs)
+            self._parsers[key] = parser.with_features(features) if features else parser
+        return self._parsers[key]
 
     def trees(self, lines: Sequence[str], given: Trees, number: int) -> list[Trees]:
         """Find the trees that each model reads: the given tree of a line, else that of the model's
@@ -76,37 +60,33 @@ class TreeProvider:
 
         number: line number of the first line, for messages.
         """
-        needs_arcs = any(model.needs_arcs for model in self._models)
         for line, tree in enumerate(given, start=number):
-            if needs_arcs and tree is not None and tree.arcs is None and len(tree):
+            if self._needs_arcs and tree is not None and tree.arcs is None and len(tree):
                 raise without_arcs("the tree", f"line {line}")
         self._warn_of_lacking(given)
-        readers = [
-            owner if model.reads_trees else None
-            for model, owner in zip(self._models, self._owners, strict=True)
+        no_trees: Trees = [None] * len(lines)
+        found: dict[str, Trees] = {}
+        for key in dict.fromkeys(model.parser_key for model in self._models if model.reads_trees):
+            found[key] = self._complete(key, lines, given, number)
+        return [
+            found[model.parser_key] if model.reads_trees else no_trees for model in self._models
         ]
-        found: dict[int | None, Trees] = {None: [None] * len(lines)}
-        for owner in readers:
-            if owner is not None and owner not in found:
-                found[owner] = self._complete(owner, lines, given, number)
-        return [found[owner] for owner in readers]
 
     def _warn_of_lacking(self, given: Trees) -> None:
         """Warn once that given trees lack a feature that a model reads."""
-        present = [tree.features.keys() for tree in given if tree is not None and len(tree)]
-        lacking = [name for name in self._features if name not in {*chain(*present)}]
+        present = [tree.features for tree in given if tree is not None and len(tree)]
+        lacking = self._unseen.difference(*present)
         if present and lacking:
-            self._features = []
-            _logger.warning(
-                f"the model reads {', '.join(lacking)}, which the given trees do not have"
-            )
+            self._unseen = set()
+            names = ", ".join(sorted(lacking))
+            _logger.warning(f"the given trees lack what the model reads: {names}")
 
-    def _complete(self, owner: int, lines: Sequence[str], given: Trees, number: int) -> Trees:
+    def _complete(self, key: str, lines: Sequence[str], given: Trees, number: int) -> Trees:
         """Parse the lines that have no tree; lines without text get an empty tree."""
-        trees = list(given)
-        for index, line in enumerate(lines):
-            if trees[index] is None and not without_whitespace(line):
-                trees[index] = flat_parse(line)
+        trees = [
+            flat_parse(line) if tree is None and not without_whitespace(line) else tree
+            for line, tree in zip(lines, given, strict=True)
+        ]
         missing = [index for index, tree in enumerate(trees) if tree is None]
         # where every line has a tree, the parser need not be installed
         if not missing:
@@ -115,9 +95,9 @@ class TreeProvider:
         def warn(index: int, reason: str) -> None:
             warn_of_failure(number + missing[index], reason)
 
-        parser = self.parser(owner)
+        parser = self.parser(key)
         if self._cached:
-            parser = self._caches.setdefault(owner, CachedParser(parser))
+            parser = self._caches.setdefault(key, CachedParser(parser))
         parsed = parser.parse([lines[index] for index in missing], on_failure=warn)
         for index, tree in zip(missing, parsed, strict=True):
             trees[index] = tree
@@ -156,12 +136,11 @@ def unknown_parser(*, where: str = "", do: str) -> UsageError:
 def parser_difference(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str:
     """Describe how the trees of two parsers may differ; empty if the parsers are the same, in
     whatever folders."""
-    names = (recorded.keys() | present.keys()) - NOT_IN_TREES - ADDED
     return ", ".join(
         "other model files"
         if name == "files"
         else f"{name} {present.get(name)} instead of {recorded.get(name)}"
-        for name in sorted(names)
+        for name in sorted((recorded.keys() | present.keys()) - NOT_IN_TREES - ADDED)
         if recorded.get(name) != present.get(name)
     )
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.decode.pairs import PairScore, Totals, score_pairs
-from synmt.decode.records import too_long
-from synmt.decode.remote import remote_translator
+from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, counted, one_file_for_both_sides
 from synmt.files.reading import known_lines, read_lines
@@ -77,7 +76,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
     loading, has_trees = _loading(options), options.parses is not None
-    with remote_translator(
+    with shared_translator(
         translator, [options.model], loading, lines=count, has_trees=has_trees
     ) as other:
         for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
@@ -86,8 +85,8 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
                 ("target", score.target_dropped),
             ):
                 if dropped:
-                    what = f"the {side} of line {score.line}"
-                    _logger.warning(too_long(what, translator.max_pieces, dropped))
+                    what = f"{dropped} pieces at the end of the {side} are not scored"
+                    _logger.warning(f"line {score.line}: {what} (filters.max_pieces)")
             yield score
 
 

@@ -39,7 +39,7 @@ def test_a_phrase_four_times_in_a_row_is_a_loop_at_any_place(size, before):
 
 
 def test_a_summary_counts_degenerate_translations_and_unknown_pieces(show_remarks, caplog):
-    summary = TranslationSummary(40)
+    summary = TranslationSummary()
     for reason in ("empty", "loop", "empty", None):
         summary.add(Translation(1, unknown=("x",), degenerate=reason))
     summary.log()

@@ -23,7 +23,7 @@ from synmt.data.vocabulary import EOS
 from synmt.decode import sampling as module
 from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.decode.sampling import begin_samples, draw, masses, uniform
+from synmt.decode.sampling import begin_samples, masses, uniform
 
 pytestmark = pytest.mark.journey
 
@@ -144,7 +144,7 @@ def test_rounding_rarely_changes_a_sample():
     logs = torch.randn(4000, 1, 2000, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
     noise = 1e-4 * torch.randn(logs.shape, generator=torch.Generator().manual_seed(2))
     [begun] = begin_samples(torch.full((4000,), 9), range(4000), 1, 1)
-    one, other = (draw(values, begun, drawing())[0].pieces for values in (logs, logs + noise))
+    one, other = (begun.longer(values, drawing())[0].pieces for values in (logs, logs + noise))
     # where the place decides at which the sum of the probabilities passes a number, ten times as
     # many are others
     assert (one != other).sum() < 3

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-from contextlib import nullcontext
 from itertools import cycle, islice
 from multiprocessing import active_children
 from types import SimpleNamespace
@@ -19,7 +18,7 @@ from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import fail, succeed, write_lines
 
 from synmt.decode import remote
-from synmt.decode.remote import remote_translator
+from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
 from synmt.evaluation.model_scores import PairOptions, score_files
 from synmt.parallel import processes
@@ -118,11 +117,11 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
     os.mkfifo(tmp_path / "pipe")
     translate_here, first, sizes, came = remote.translate_windows, threading.Event(), [], []
 
-    def translate(translator, windows, **_):
+    def translate(shared, windows, finished):
         for window in windows:
             sizes.append(len(window))
             first.set()
-            yield from translate_here(translator, [window])
+            yield from translate_here(shared, [window])
 
     def write():
         with open(tmp_path / "pipe", "w") as out:
@@ -131,8 +130,6 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
             print(TEXT[2], file=out)
 
     monkeypatch.setattr(remote, "translate_windows", translate)
-    cluster = nullcontext(SimpleNamespace(window=16))
-    monkeypatch.setattr(remote, "remote_translator", lambda *_, **__: cluster)
     writer = threading.Thread(target=write)
     writer.start()
     done = succeed("translate", "pipe", "--run", "run", cwd=tmp_path)
@@ -148,18 +145,18 @@ def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch, forks, 
     translator = Translator.load(place / "run", batch_size=2)
 
     def chosen(lines):
-        with remote_translator(translator, [place / "run"], {}, lines=lines) as other:
-            return other and (other.processes, other.window)
+        with shared_translator(translator, [place / "run"], {}, lines=lines) as other:
+            return other.processes, other.window
 
     assert translator.window == 16
-    assert chosen(None) is chosen(enough - 1) is None
+    assert chosen(None) == chosen(enough - 1) == (1, 16)
     more = enough * 3 // 2
     assert [chosen(lines) for lines in (enough, more - 1)] == [(2, 16)] * 2
     assert [chosen(lines) for lines in (more, 10_000)] == [(3, 16)] * 2
     # all processes have as many windows, and windows differ by one line at most
     assert chosen(400) == (3, 15 if forks else 16)
     translator.device = SimpleNamespace(type="cuda")
-    assert chosen(10_000) is None
+    assert chosen(10_000) == (1, 16)
 
 
 def test_a_process_with_another_thread_is_not_copied():

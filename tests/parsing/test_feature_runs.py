@@ -127,7 +127,7 @@ def test_the_values_travel_with_the_run_to_another_machine(place, monkeypatch):
 
     def travelling(**options):
         translator = Translator.load(run)
-        with remote.remote_translator(translator, [run], {}, lines=None, **options) as other:
+        with remote.shared_translator(translator, [run], {}, lines=None, **options) as other:
             return other.files()
 
     files = travelling()
