@@ -183,16 +183,11 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     if drawing and not sample:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
         raise UsageError(f"{names}: only with --sample", do="Add --sample")
-    arguments = {
-        "device": options.device,
-        "checkpoint": options.checkpoint,
-        "parser": options.parser,
-        "alignment": options.alignments is not None,
-        "parse_cache": not options.no_parse_cache,
-        "precision": options.precision,
-        **search,
-        "sampling": Sampling(**drawing) if sample else None,
-    }
+    names = ("device", "checkpoint", "parser", "precision")
+    arguments = {name: getattr(options, name) for name in names} | search
+    arguments["alignment"] = options.alignments is not None
+    arguments["parse_cache"] = not options.no_parse_cache
+    arguments["sampling"] = Sampling(**drawing) if sample else None
     _translate(options.run or [newest_run()], arguments, options)
 
 
@@ -238,7 +233,7 @@ def _translate(
 ) -> None:
     with loading():
         from synmt.decode.alignment import pharaoh
-        from synmt.decode.records import TranslationSummary, format_json, format_text
+        from synmt.decode.records import format_json, format_text, summarized
         from synmt.decode.remote import finished_windows, shared_translator, translate_windows
         from synmt.decode.translation import joined
         from synmt.decode.translator import Translator
@@ -256,7 +251,7 @@ def _translate(
     # not where the translations appear on the terminal, or where the input is a pipe
     shown = lines is not None and not (output is None and sys.stdout.isatty())
     bar = console.progress("translating", lines or 0, "lines") if shown else nullcontext(int)
-    summary, is_list = TranslationSummary(), arguments["n_best"] > 1
+    is_list = arguments["n_best"] > 1
     with (
         using_cluster(cluster),
         shared_translator(translator, runs, arguments, lines=lines, has_trees=has_trees) as shared,
@@ -268,7 +263,8 @@ def _translate(
     ):
         in_full = lines is not None and (shared.processes > 1 or cluster is not None)
         records = _records(options, translator, shared.window, in_full=in_full)
-        for window, translations in translate_windows(shared, records, finished):
+        translated = translate_windows(shared, records, finished)
+        for window, translations in summarized(translated):
             for record, translation in zip(window, translations, strict=True):
                 if not options.tokens:
                     translation = joined(translation, translator.tokenizers["target"])
@@ -280,11 +276,9 @@ def _translate(
                     # a line without text has none
                     pairs = translation.alignment.pairs if translation.alignment else ()
                     alignments.write(f"{pharaoh(pairs)}\n")
-                summary.add(translation)
             # a reader of the output gets each window as soon as it is ready
             out.flush()
             advance(len(window))
-    summary.log()
 
 
 def _records(
@@ -321,17 +315,8 @@ def _records(
 
 
 def _check_trees(translator: Translator, options: TranslateArguments) -> None:
-    """Refuse other trees that have no effect; warn if given trees differ from the training's."""
-    from synmt.decode.tree_provider import parser_difference, parser_of_trees
-
+    """Refuse other trees that have no effect; warn of a control that replaces given ones."""
     if options.parse_override is not None:
         translator.check_other_trees()
-    if options.parses is None or not translator.reads_trees:
-        return
-    if translator.control:
+    if options.parses is not None and translator.control:
         console.warn(f"the model reads {translator.control} trees instead of --parses")
-    # `synmt parse` writes this file with the trees
-    made_by = parser_of_trees(options.parses.with_name(f"{options.parses.name}.json"))
-    recorded = translator.parser_identity
-    if recorded and made_by and (difference := parser_difference(recorded, made_by)):
-        console.warn(f"the parser of {options.parses} is not that of the run: {difference}")

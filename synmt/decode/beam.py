@@ -25,7 +25,7 @@ penalty. A search without groups has one group. Below, K is the size of a group.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -38,7 +38,6 @@ from synmt.decode.hypotheses import (
     best_sums,
     length_penalty,
     looks,
-    read_hypotheses,
     select,
 )
 from synmt.decode.next_piece import Constraints, Ensemble, Member, padded_prefixes
@@ -75,11 +74,12 @@ class Beams:
         """Which sentences have no live hypothesis: (B,)."""
         return (self.log_probabilities == -math.inf).flatten(1).all(1)
 
-    def hypotheses(self, alpha: float) -> list[list[Hypothesis]]:
-        """Read the finished hypotheses of each sentence."""
-        columns = (self.finished_pieces, self.finished_log_probabilities, self.scores)
-        rows = zip(*(column.flatten(1, 2) for column in columns), strict=True)
-        return [read_hypotheses(*row) for row in rows]
+    def found(self, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Return pieces, scores and log-probabilities of the finished hypotheses: (B, G N, T) and
+        (B, G N)."""
+        columns = self.finished_pieces, self.scores, self.finished_log_probabilities
+        pieces, scores, log_probabilities = (column.flatten(1, 2) for column in columns)
+        return pieces, scores, log_probabilities
 
     def longer(self, logs: Tensor, options: SearchOptions) -> tuple[Beams, Tensor]:
         """Continue or finish the live hypotheses, from log P of their next pieces (B, G K, V).
@@ -153,10 +153,23 @@ def search(
         starts = begin_samples(limits, numbers or range(len(limits)), options.n_best, size)
     results: list[list[Hypothesis]] = [[] for _ in limits]
     for start in starts:
-        _advance(start, Ensemble(members), constraints, options, results)
+        for place, hypotheses in _found(start, Ensemble(members), constraints, options):
+            results[place] += hypotheses
     if not all(results):
         raise broken_weights()
-    return [_best(hypotheses, options) for hypotheses in results]
+    for hypotheses in results:
+        hypotheses.sort(key=lambda one: -one.score)
+    if options.groups > 1:
+        results = [_distinct(hypotheses)[: options.n_best] for hypotheses in results]
+    return results
+
+
+def _distinct(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    """Remove what several groups have found, except where it comes first."""
+    distinct: dict[tuple[int, ...], Hypothesis] = {}
+    for one in hypotheses:
+        distinct.setdefault(tuple(one.ids), one)
+    return list(distinct.values())
 
 
 def broken_weights() -> SynmtError:
@@ -164,15 +177,11 @@ def broken_weights() -> SynmtError:
     return SynmtError("the model gives no finite probabilities: its weights are broken")
 
 
-def _advance(
-    state: Beams | Samples,
-    ensemble: Ensemble,
-    constraints: Constraints,
-    options: SearchOptions,
-    results: list[list[Hypothesis]],
-) -> None:
-    """Add one piece after the other until all sentences are done, and add what they have found to
-    the results."""
+def _found(
+    state: Beams | Samples, ensemble: Ensemble, constraints: Constraints, options: SearchOptions
+) -> Iterator[tuple[int, list[Hypothesis]]]:
+    """Add one piece after the other until all sentences are done; yield the place of each, and what
+    was found for it."""
     look = looks(state.pieces.device)
     while len(state.sentences):
         pieces = state.pieces.flatten(1, -2)  # (B, K, T), of all groups
@@ -181,10 +190,9 @@ def _advance(
         state, beams = state.longer(logs, options)
         leaving, remaining = look(state.done)
         if remaining is not None:
-            places = state.sentences[leaving].tolist()
-            found = select(state, leaving).hypotheses(options.length_penalty)
-            for place, hypotheses in zip(places, found, strict=True):
-                results[place] += hypotheses
+            columns = state.sentences, *state.found(options.length_penalty)
+            for place, *rows in zip(*(column[leaving].tolist() for column in columns), strict=True):
+                yield place, _read(*rows)
             state, constraints = select(state, remaining), constraints.select(remaining)
             beams = beams[remaining]
         # one hypothesis continues itself
@@ -192,14 +200,15 @@ def _advance(
             ensemble.select(remaining, beams)
 
 
-def _best(hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-    ranked = sorted(hypotheses, key=lambda one: -one.score)
-    if options.sampling is not None:
-        return ranked
-    distinct: dict[tuple[int, ...], Hypothesis] = {}
-    for one in ranked:
-        distinct.setdefault(tuple(one.ids), one)
-    return list(distinct.values())[: options.n_best]
+def _read(
+    pieces: list[list[int]], scores: list[float], log_probabilities: list[float]
+) -> list[Hypothesis]:
+    """Read hypotheses of one sentence; a score of -inf marks an empty place."""
+    return [
+        Hypothesis([piece for piece in row if piece not in (BOS, EOS, PAD)], score, log_probability)
+        for row, score, log_probability in zip(pieces, scores, log_probabilities, strict=True)
+        if score > -math.inf
+    ]
 
 
 def begin(limits: Tensor, options: SearchOptions) -> Beams:

@@ -6,7 +6,6 @@ of another one is copied into its place.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -14,10 +13,6 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor
-
-from synmt.data.vocabulary import BOS, EOS, PAD
-
-_NO_TEXT = (BOS, EOS, PAD)
 
 
 @dataclass(frozen=True)
@@ -40,17 +35,6 @@ _Tensors = TypeVar("_Tensors")
 def select(tensors: _Tensors, rows: Tensor) -> _Tensors:
     """Select sentences of a record of tensors."""
     return type(tensors)(*(tensor[rows] for tensor in vars(tensors).values()))
-
-
-def read_hypotheses(pieces: Tensor, log_probabilities: Tensor, scores: Tensor) -> list[Hypothesis]:
-    """Read hypotheses from pieces (N, T), BOS first, and from numbers (N,); a score of -inf marks
-    an empty place."""
-    columns = zip(pieces.tolist(), scores.tolist(), log_probabilities.tolist(), strict=True)
-    return [
-        Hypothesis([piece for piece in row if piece not in _NO_TEXT], score, log_probability)
-        for row, score, log_probability in columns
-        if score > -math.inf
-    ]
 
 
 def length_penalty(length: Tensor | float, alpha: float) -> Tensor | float:

@@ -58,15 +58,14 @@ class Source:
     index: position of the line in its window.
     spans: (T, 2) characters of the line that each piece covers; a task tag covers none.
     dropped: number of pieces beyond the model's maximum.
-    unknown: the text of each piece that the vocabulary does not have; the model reads <unk>
-        instead.
+    unknown: number of pieces that the vocabulary does not have; the model reads <unk> instead.
     """
 
     index: int
     example: Example
     spans: IntArray
     dropped: int
-    unknown: tuple[str, ...] = ()
+    unknown: int = 0
 
     def __len__(self) -> int:
         return len(self.example.source)
@@ -97,8 +96,7 @@ def segment(
         trees["source"] = Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))
     example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
     spans = np.clip(spans - before, 0, len(line))  # (T, 2)
-    unknown = tuple(line[start:end].strip() for start, end in spans[ids == UNK].tolist())
-    return Source(index, example, spans, dropped, unknown)
+    return Source(index, example, spans, dropped, int((ids == UNK).sum()))
 
 
 def segment_tree(
@@ -143,12 +141,11 @@ def zip_windows(
         some = list(islice(rest, len(window)))
         count += len(some)
         if len(some) < len(window):
-            what = f"there are {count:,} {what}, and more lines of text"
-            raise SynmtError(what, where=f"line {count + 1:,}")
+            raise SynmtError(f"there are {count:,} {what}, and more lines of text")
         yield window, some
     # reading one more also lets a reader of trees report what is left in its file
     if next(rest, None) is not None:
-        raise SynmtError(f"there are more {what} than lines of text ({count:,})")
+        raise SynmtError(f"there are {count:,} lines of text, and more {what}")
 
 
 def batches(
@@ -176,8 +173,8 @@ def in_workers(function: Callable[[T], U], items: Sequence[T], count: int) -> li
     default, for its turn.
     """
     at_once = min(count, len(items))
-    if count <= 1 or not items:
-        return [function(item) for item in items]
+    if at_once <= 1:
+        return list(map(function, items))
     before, interval = torch.get_num_threads(), sys.getswitchinterval()
     share = max(1, before // at_once)
     sys.setswitchinterval(_INTERVAL)

@@ -163,26 +163,20 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
 
     folders: of their runs, for the message.
     """
-    first = _shared(models[0])
-    for model, folder in zip(models[1:], folders[1:], strict=True):
-        differing = [name for name, value in _shared(model).items() if value != first[name]]
-        if differing:
+    for model, folder in zip(models, folders, strict=True):
+        if _shared(model) != _shared(models[0]):
             raise UsageError(
-                f"its {differing[0]} differs from that of {folders[0]}",
+                "its vocabularies, tokenization, task or linearised trees differ from those of "
+                f"{folders[0]}",
                 where=folder,
                 do="The runs of an ensemble must be prepared from one corpus with the same "
                 "`vocabulary`, `text` and `tasks`",
             )
 
 
-def _shared(model: LoadedModel) -> dict[str, Any]:
-    """Describe what the models of an ensemble must have in common."""
-    tokenizers = model.tokenizers
-    return {
-        "source vocabulary": model.source.to_bytes(),
-        "target vocabulary": model.target.to_bytes(),
-        "tokenization of the source": tokenizers["source"].identity,
-        "tokenization of the target": tokenizers["target"].identity,
-        "task tag": model.task,
-        "linearised tree": model.linearises and (model.parser, model.reading.control),
-    }
+def _shared(model: LoadedModel) -> list[Any]:
+    """List what the models of an ensemble must have in common."""
+    vocabularies = model.source.to_bytes(), model.target.to_bytes()
+    tokenizers = [tokenizer.identity for tokenizer in model.tokenizers.values()]
+    trees = model.linearises and (model.parser, model.reading.control)
+    return [vocabularies, tokenizers, model.task, trees]

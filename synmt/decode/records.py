@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count, tee
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
@@ -223,41 +223,33 @@ def _written(line: str) -> Iterator[tuple[str, str]]:
         yield json.loads(name[1]), line[name.end() : end]
 
 
-class TranslationSummary:
-    """Counts what is unusual in translations."""
+_Window = TypeVar("_Window", bound=tuple[Any, Sequence[Translation]])
 
-    def __init__(self) -> None:
-        self._lines = self._dropped = self._changed = 0
-        self._degenerate, self._unknown = Counter[str](), Counter[str]()
-        self._differences: list[float] = []
 
-    def add(self, translation: Translation) -> None:
-        """Add a line."""
-        self._lines += 1
-        self._dropped += translation.dropped > 0
-        self._unknown.update(translation.unknown)
-        self._degenerate.update(filter(None, [translation.degenerate]))
-        if translation.other is not None and translation.candidates:
-            self._changed += translation.text != translation.other.text
-            self._differences.append(translation.difference)
-
-    def log(self) -> None:
-        """Log the counts; nothing if nothing is unusual."""
-        if self._dropped:
-            _logger.warning(
-                f"{self._dropped:,} line(s) have more pieces than the model takes "
-                "(filters.max_pieces); the rest is not translated"
-            )
-        if self._unknown:
-            examples = ", ".join(f"'{text}'" for text, _ in self._unknown.most_common(5))
-            number = self._unknown.total()
-            _logger.warning(f"{number:,} piece(s) are <unk> for the model: {examples}")
-        if self._degenerate:
-            kinds = ", ".join(f"{number:,} {kind}" for kind, number in self._degenerate.items())
-            _logger.info(f"degenerate translations: {kinds}, of {self._lines:,} line(s)")
-        if self._differences:
-            _logger.info(
-                f"with the other trees, {self._changed:,} of {len(self._differences):,} "
-                "translations change; mean change of the log-probability: "
-                f"{fmean(self._differences):+.4f}"
-            )
+def summarized(windows: Iterable[_Window]) -> Iterator[_Window]:
+    """Pass windows and their translations on; log at the end what is unusual in them."""
+    degenerate, differences = Counter[str](), list[float]()
+    lines = dropped = unknown = changed = 0
+    for window in windows:
+        for one in window[1]:
+            lines += 1
+            dropped += one.dropped > 0
+            unknown += one.unknown
+            degenerate.update(filter(None, [one.degenerate]))
+            if one.other is not None and one.candidates:
+                changed += one.text != one.other.text
+                differences.append(one.difference)
+        yield window
+    if dropped:
+        what = "pieces than the model takes (filters.max_pieces); the rest is not translated"
+        _logger.warning(f"{dropped:,} line(s) have more {what}")
+    if unknown:
+        _logger.warning(f"{unknown:,} piece(s) are not in the vocabulary: the model reads <unk>")
+    if degenerate:
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in degenerate.items())
+        _logger.info(f"degenerate translations: {kinds}, of {lines:,} line(s)")
+    if differences:
+        mean = f"mean change of the log-probability: {fmean(differences):+.4f}"
+        _logger.info(
+            f"with the other trees, {changed:,} of {len(differences):,} translations change; {mean}"
+        )

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import tee
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from synmt.decode.inputs import Request
-from synmt.decode.loaded_model import READ
 from synmt.decode.records import Record, requests_of
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
@@ -35,7 +34,6 @@ _WINDOWS = 4
 longer than it saves."""
 _LINES = 128
 """Lines that a forked process must have."""
-_PARSER = "parser"
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,11 @@ class SharedTranslator:
     loading: keyword arguments of `Translator.load`.
     processes: how many processes of this machine translate; one is this process itself.
     pool: these processes, if they are forks.
-    parser: the files of the parser, if it travels to a cluster, by their paths in its folder.
+    parses: whether lines have to be parsed.
     """
+
+    portable: ClassVar[str] = "portable_translator:PortableTranslator"
+    """What travels to a cluster in its place, see `synmt.cluster`."""
 
     here: Translator | None
     window: int
@@ -58,7 +59,7 @@ class SharedTranslator:
     loading: Mapping[str, Any] = field(default_factory=dict)
     processes: int = 1
     pool: Pool | None = None
-    parser: Mapping[str, Path] = field(default_factory=dict)
+    parses: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (None, self.window, self.runs, self.loading)
@@ -78,26 +79,6 @@ class SharedTranslator:
         there, where = partial(_work_there, work), Path(*self.runs[:1])
         workers, pool = self.processes, self.pool
         return in_order(there, self, items, workers, where=where, keeps=keeps, pool=pool)
-
-    def files(self) -> dict[str, Path]:
-        """Name the files by their paths in a folder of copies; the chosen weights become the final
-        ones."""
-        found = {f"{_PARSER}/{name}": path for name, path in self.parser.items()}
-        for number, folder in enumerate(self.runs):
-            run = find_run(folder)
-            paths = (path for kind in READ for path in run.folder.glob(kind))
-            found |= {f"{number}/{path.relative_to(run.folder)}": path for path in paths}
-            weights = run.weights_of(self.loading.get("checkpoint", "final"))
-            found[f"{number}/{run.weights.name}"] = weights
-        return found
-
-    def relocated(self, folder: Path) -> SharedTranslator:
-        """Make the same translator, which loads copies of the files."""
-        runs = tuple(folder / str(number) for number in range(len(self.runs)))
-        loading = {**self.loading, "checkpoint": "final"}
-        if (folder / _PARSER).is_dir():
-            loading["parser"] = str(folder / _PARSER)
-        return replace(self, runs=runs, loading=loading)
 
 
 def _work_there(work: Callable[[Translator, T], R], shared: SharedTranslator, item: T) -> R:
@@ -123,16 +104,11 @@ def shared_translator(
     lines: how many there are; None if they come one by one.
     has_trees: whether all lines come with trees.
     """
-    shared = SharedTranslator(translator, translator.window, tuple(runs), loading)
-    if cluster_in_use():
-        # the parsers of an ensemble have to be where its runs have recorded them
-        parses = translator.reads_trees and translator.parser_identity and not has_trees
-        travels = parses and len(runs) == 1
-        yield replace(shared, parser=translator.parser.files() if travels else {})
-        return
+    parses = translator.reads_trees and not has_trees
+    shared = SharedTranslator(translator, translator.window, tuple(runs), loading, parses=parses)
     forks, count = can_fork(), lines or 0
     processes = process_count(count // (_LINES if forks else _WINDOWS * shared.window))
-    if processes == 1 or translator.device.type != "cpu":
+    if processes == 1 or translator.device.type != "cpu" or cluster_in_use():
         yield shared
     elif not forks:
         yield replace(shared, processes=processes)

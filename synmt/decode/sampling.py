@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS, PAD
-from synmt.decode.hypotheses import Hypothesis, length_penalty, read_hypotheses
+from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.model.device import drawing_type
 
@@ -73,12 +73,11 @@ class Samples:
         """Which sentences have only complete samples: (B,)."""
         return self.finished.all(1)
 
-    def hypotheses(self, alpha: float) -> list[list[Hypothesis]]:
-        """Read the samples of each sentence."""
+    def found(self, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Return pieces, scores and log-probabilities of the samples: (B, K, T) and (B, K)."""
         lengths = (self.pieces != PAD).sum(2) - 1  # (B, K)
         scores = self.log_probabilities / length_penalty(lengths, alpha)  # (B, K)
-        rows = zip(self.pieces, self.log_probabilities, scores, strict=True)
-        return [read_hypotheses(*row) for row in rows]
+        return self.pieces, scores, self.log_probabilities
 
     def longer(self, logs: Tensor, options: SearchOptions) -> tuple[Samples, Tensor]:
         """Draw the next piece of each sample from log P of the allowed ones, (B, K, V).
@@ -135,24 +134,17 @@ def masses(logs: Tensor, sampling: Sampling) -> Tensor:
     ).exp()  # (…, V)
     if not sampling.top_k and sampling.top_p == 1:
         return mass
-    pieces = _most_probable(logs, mass, sampling)  # (…, k)
+    pieces = logs.topk(min(sampling.top_k or _TOP, logs.size(-1))).indices  # (…, k)
     best = mass.gather(-1, pieces)  # (…, k)
     whole = best if sampling.top_k else mass  # (…, k) or (…, V)
-    # a piece is needed if the more probable ones do not reach top_p without it
-    needed = best.cumsum(-1) - best < sampling.top_p * whole.sum(-1, keepdim=True)  # (…, k)
-    return torch.zeros_like(mass).scatter(-1, pieces, best * needed)
-
-
-def _most_probable(logs: Tensor, mass: Tensor, sampling: Sampling) -> Tensor:
-    """List the most probable pieces in order: all that may be drawn, perhaps more: (…, V) -> (…,
-    k)."""
-    size = logs.size(-1)
-    if sampling.top_k:
-        return logs.topk(min(sampling.top_k, size)).indices
+    enough = sampling.top_p * whole.sum(-1, keepdim=True)  # (…, 1)
     # sorting all pieces takes several times as long, and is rarely necessary
-    pieces = logs.topk(min(_TOP, size)).indices  # (…, k)
-    enough = mass.gather(-1, pieces).sum(-1) >= sampling.top_p * mass.sum(-1)  # (…)
-    return pieces if enough.all() else logs.argsort(descending=True)
+    if not sampling.top_k and (best.sum(-1, keepdim=True) < enough).any():
+        pieces = logs.argsort(descending=True)  # (…, V)
+        best = mass.gather(-1, pieces)  # (…, V)
+    # a piece is needed if the more probable ones do not reach top_p without it
+    needed = best.cumsum(-1) - best < enough  # (…, k)
+    return torch.zeros_like(mass).scatter(-1, pieces, best * needed)
 
 
 def uniform(seed: int, *names: Tensor | int) -> Tensor:
@@ -160,8 +152,8 @@ def uniform(seed: int, *names: Tensor | int) -> Tensor:
     in float64."""
     device = next(name.device for name in names if isinstance(name, Tensor))
     # filled there: a GPU would wait for a number that is copied
-    state = hashed(torch.full((), seed, device=device))
-    for name in names:
+    state = torch.full((), seed, device=device)
+    for name in (0, *names):
         state = hashed(state ^ name)
     # half a step up, so that it is never 0
     return (_shifted(state, 64 - _BITS).to(drawing_type(device)) + 0.5) * 2.0**-_BITS

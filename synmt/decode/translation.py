@@ -81,7 +81,7 @@ class Translation:
     candidates: the n best translations, best first; empty for a line without text.
     dropped: pieces at the end of the source that are not translated, beyond the model's maximum
         (filters.max_pieces).
-    unknown: parts of the source that the vocabulary does not have; the model reads <unk> there.
+    unknown: number of pieces of the source that the model reads as <unk>.
     degenerate: what is wrong with the best translation, as far as can be seen without a reference.
     alignment: None if not requested, or for a line without text.
     other: the translation with the other tree of its request, if there is one.
@@ -92,7 +92,7 @@ class Translation:
     line: int
     candidates: tuple[Candidate, ...] = ()
     dropped: int = 0
-    unknown: tuple[str, ...] = ()
+    unknown: int = 0
     degenerate: Reason | None = None
     alignment: WordAlignment | None = None
     other: Translation | None = None

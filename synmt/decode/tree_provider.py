@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from synmt.decode.inputs import Trees
 from synmt.decode.loaded_model import LoadedModel
 from synmt.errors import SynmtError, UsageError
-from synmt.files.json_files import read_cached_json
-from synmt.files.schemas import MadeByParser, ParserIdentity
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
@@ -143,10 +140,3 @@ def parser_difference(recorded: Mapping[str, Any], present: Mapping[str, Any]) -
         for name in sorted((recorded.keys() | present.keys()) - NOT_IN_TREES - ADDED)
         if recorded.get(name) != present.get(name)
     )
-
-
-def parser_of_trees(facts: Path) -> ParserIdentity | None:
-    """Read which parser made trees from the file next to them; None if the file is about something
-    else."""
-    found = read_cached_json(facts, MadeByParser)
-    return found["parser"] if found else None

@@ -260,5 +260,5 @@ def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog)
         with pytest.raises(UsageError, match="this model reads linearised trees"):
             check()
     other = replace(translator.models[0], parser={"model": "another"})
-    with pytest.raises(UsageError, match="its linearised tree differs from that of a"):
+    with pytest.raises(UsageError, match="linearised trees differ from those of a"):
         check_ensemble([translator.models[0], other], ["a", "b"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from synmt.decode.records import TranslationSummary
+from synmt.decode.records import summarized
 from synmt.decode.translation import Translation, degenerate, has_loop
 
 OUTPUTS = """
@@ -39,9 +39,8 @@ def test_a_phrase_four_times_in_a_row_is_a_loop_at_any_place(size, before):
 
 
 def test_a_summary_counts_degenerate_translations_and_unknown_pieces(show_remarks, caplog):
-    summary = TranslationSummary()
-    for reason in ("empty", "loop", "empty", None):
-        summary.add(Translation(1, unknown=("x",), degenerate=reason))
-    summary.log()
+    reasons = ("empty", "loop", "empty", None)
+    windows = [([], [Translation(1, unknown=1, degenerate=one)]) for one in reasons]
+    assert list(summarized(windows)) == windows
     assert "degenerate translations: 2 empty, 1 loop, of 4 line(s)" in caplog.messages
     assert any("<unk>" in message for message in caplog.messages)

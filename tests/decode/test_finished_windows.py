@@ -11,7 +11,7 @@ _PLAIN = Translation(
     7,
     (Candidate("Ein \u2028 Hund", -0.1, -1 / 3, (4, 5)), Candidate("", -2.5e-17, -3.0, (), "ein")),
     2,
-    ("ß",),
+    1,
     "loop",
 )
 _ALIGNED = replace(_PLAIN, alignment=WordAlignment([(0, 1), (1, 0)], [[0, 1], [2, 5]], []))

@@ -185,7 +185,7 @@ def test_runs_with_different_vocabularies_cannot_form_an_ensemble(runs, tmp_path
     other = make_run(tmp_path / "words", parser=False)
     (other.folder / "target.model").unlink()
     word_vocabulary(340).save(other.folder, "target")
-    with pytest.raises(UsageError, match="its target vocabulary differs from that of"):
+    with pytest.raises(UsageError, match="differ from those of"):
         Translator.load(runs["plain"], other)
 
 
@@ -307,11 +307,11 @@ def test_a_tree_without_probabilities_is_certain_for_a_model_that_reads_them(tmp
     assert compared.other.text
 
 
-def test_unknown_pieces_are_reported_with_their_characters(load):
+def test_unknown_pieces_are_counted(load):
     source = segment(0, "A цат sees dog", None, Words(["A", "dog"]), 512)
     assert source.example.source.tolist() == [4, UNK, UNK, 5]
-    assert source.unknown == ("цат", "sees")
-    assert next(iter(load("plain").translate(["A цат 🙈"]))).unknown == ()
+    assert source.unknown == 2
+    assert next(iter(load("plain").translate(["A цат 🙈"]))).unknown == 0
 
 
 def test_a_translation_at_its_length_limit_is_degenerate(load):
@@ -353,7 +353,10 @@ def test_windows_hold_every_line_and_go_with_as_many_others():
     made = list(windows("abcde", 2))
     assert made == [["a", "b"], ["c", "d"], ["e"]]
     assert [others for _, others in zip_windows(made, range(5), "trees")] == [[0, 1], [2, 3], [4]]
-    for count, message in ((4, "there are 4 trees, and more"), (6, "more trees than lines")):
+    for count, message in (
+        (4, "there are 4 trees, and more"),
+        (6, "there are 5 lines of text, and more trees"),
+    ):
         with pytest.raises(SynmtError, match=message):
             list(zip_windows(made, range(count), "trees"))
 

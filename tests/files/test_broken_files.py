@@ -32,7 +32,7 @@ from synmt.decode.inputs import Request
 from synmt.decode.records import Record
 from synmt.decode.remote import FinishedWindows
 from synmt.decode.translation import Candidate, Translation, WordAlignment
-from synmt.decode.tree_provider import parser_difference, parser_of_trees
+from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files import reading
@@ -287,7 +287,7 @@ def cached(tmp_path, monkeypatch):
     spans = [[0, 1]]
     candidates = (Candidate("Ein Hund", -0.5, -1.0, (4, 5)),)
     alignment = WordAlignment([(0, 0)], spans, spans)
-    result = Translation(1, candidates, unknown=("ß",), alignment=alignment)
+    result = Translation(1, candidates, unknown=1, alignment=alignment)
 
     def translated():
         window = [Record(Request("A dog"))]
@@ -299,10 +299,6 @@ def cached(tmp_path, monkeypatch):
         found = StanzaParser("en")
         return found.fingerprint, found.files()
 
-    def summary():
-        known = parser_of_trees(tmp_path / "a.conllu.json") or {}
-        return read_summary(trees), parser_difference(known, {"files": {}})
-
     (tmp_path / "000001.conllu").write_bytes(text.read_bytes())
     monkeypatch.setattr(reading, "_LARGE", 0)
     return asdict(manifest), {
@@ -310,7 +306,7 @@ def cached(tmp_path, monkeypatch):
         "parsers": parser,
         "windows": translated,
         "rates": lambda: bulk.measured_rate(PARSER),
-        "a.conllu.json": summary,
+        "a.conllu.json": lambda: read_summary(trees),
         "a.conllu.cost.json": lambda: read_parse_cost(trees),
         "000001.json": lambda: shards.finished_shard(shard, tmp_path, PARSER.fingerprint),
         "partial.json": lambda: download._note(tmp_path / "partial"),

@@ -122,13 +122,14 @@ def test_systems_with_other_features_share_the_text_and_not_the_annotation(place
 
 
 def test_the_values_travel_with_the_run_to_another_machine(place, monkeypatch):
+    portable = pytest.importorskip("synmt.cluster.portable_translator").PortableTranslator
     monkeypatch.setattr(remote, "cluster_in_use", lambda: True)
     run = place / "runs" / "tags"
 
     def travelling(**options):
         translator = Translator.load(run)
         with remote.shared_translator(translator, [run], {}, lines=None, **options) as other:
-            return other.files()
+            return portable(other).files()
 
     files = travelling()
     assert files["0/features.json"] == run / "features.json"
