@@ -125,11 +125,6 @@ class TranslateArguments:
     cluster: Cluster = None
 
     @property
-    def where(self) -> str:
-        """The name of the input in messages."""
-        return "standard input" if self.source == "-" else self.source
-
-    @property
     def output_file(self) -> Path | None:
         """The file that is written; None for standard output."""
         return None if str(self.output) == "-" else self.output
@@ -242,7 +237,10 @@ def _translate(
         from synmt.parallel.engine import using_cluster
 
         translator = Translator.load(*runs, **arguments)
-    _check_trees(translator, options)
+    if options.parse_override is not None:
+        translator.check_other_trees()
+    if options.parses is not None and translator.control:
+        console.warn(f"the model reads {translator.control} trees instead of --parses")
     output, file, cluster = options.output_file, options.alignment_file, options.cluster
     if cluster and options.source == "-":
         console.remark("standard input may come line by line, so this machine translates it")
@@ -293,7 +291,8 @@ def _records(
     from synmt.files.language import watched
     from synmt.files.reading import decode_lines, open_binary, raw_lines, read_available_lines
 
-    where, trees, tokenizers = options.where, translator.reads_trees, translator.tokenizers
+    where = "standard input" if options.source == "-" else options.source
+    trees, tokenizers = translator.reads_trees, translator.tokenizers
     parses = options.parses if trees else None
     with open_binary(options.source, allowed=["JSON"] if options.jsonl else ()) as stream:
         if in_full:
@@ -312,11 +311,3 @@ def _records(
         if options.parse_override is not None:
             records = add_trees(records, options.parse_override, "other_tree")
         yield from records
-
-
-def _check_trees(translator: Translator, options: TranslateArguments) -> None:
-    """Refuse other trees that have no effect; warn of a control that replaces given ones."""
-    if options.parse_override is not None:
-        translator.check_other_trees()
-    if options.parses is not None and translator.control:
-        console.warn(f"the model reads {translator.control} trees instead of --parses")

@@ -88,10 +88,8 @@ _PERIOD = 8
 """Steps between two checks on a GPU: each check waits until the device has computed everything so
 far."""
 
-Look = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 
-
-def looks(device: torch.device) -> Look:
+def looks(device: torch.device) -> Callable[[Tensor], tuple[Tensor, Tensor | None]]:
     """Return a function for all steps of one search: which sentences are done (B,) -> who leaves
     and who remains.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +30,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.syntax.parse import SCENES
 from synmt.syntax.reading import Reading, reading_of
-from synmt.tokenization.word_tokenizer import RAW, WordTokenizer, load_tokenizers
+from synmt.tokenization.word_tokenizer import WordTokenizer, load_tokenizers
 
 READ = (
     "run.json",
@@ -64,11 +64,9 @@ class LoadedModel:
     target: Vocabulary
     device: torch.device
     reading: Reading
-    parser: RunParser | None = None
-    decoder: Predictor | None = None
-    tokenizers: Mapping[Side, WordTokenizer] = field(
-        default_factory=lambda: {"source": RAW, "target": RAW}
-    )
+    parser: RunParser | None
+    decoder: Predictor | None
+    tokenizers: Mapping[Side, WordTokenizer]
 
     @property
     def task(self) -> str:

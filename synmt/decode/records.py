@@ -84,13 +84,14 @@ def read_text(
     windows: Iterable[list[str]], prefixes: Path | None, tokenizers: Tokenizers
 ) -> Windows:
     """Read windows of plain lines and tokenize them; `prefixes` has a prefix for each line."""
-    tokenize, tokenize_prefixes = (tokenizers[side].tokenize_lines for side in SIDES)
-    numbers = count(1)
-    others = prefixes and read_lines(prefixes)
+    source, target = (tokenizers[side] for side in SIDES)
+    numbers, others = count(1), prefixes and read_lines(prefixes)
     for window, some in zip_windows(windows, others, f"prefixes in {prefixes}"):
-        begun = tokenize_prefixes([prefix or "" for prefix in some])
-        rows = zip(tokenize(window), begun, numbers, strict=False)
-        yield [Record(Request(line, number, prefix)) for line, prefix, number in rows]
+        rows = zip(source.tokenize_lines(window), numbers, some, strict=False)
+        yield [
+            Record(Request(line, number, target.tokenize(prefix) if prefix else ""))
+            for line, number, prefix in rows
+        ]
 
 
 def read_json(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count
@@ -80,7 +81,7 @@ class Translator:
         first = models[0]
         self.models = tuple(models)
         self.options = options or SearchOptions.from_recipe(first.recipe.decoding)
-        self.alignment, self.parse_cache = alignment, parse_cache
+        self.alignment = alignment
         self.source, self.target, self.tokenizers = first.source, first.target, first.tokenizers
         self.task, self.device = first.task, first.device
         self.max_pieces = min(model.recipe.filters.max_pieces for model in models)
@@ -126,12 +127,11 @@ class Translator:
     def with_control(self, control: Control) -> Translator:
         """Return a translator whose models read their trees under another control
         (`parser.control`)."""
-        models = [
+        other = copy(self)
+        other.models = tuple(
             replace(model, reading=replace(model.reading, control=control)) for model in self.models
-        ]
-        return Translator(
-            models, self.options, alignment=self.alignment, parse_cache=self.parse_cache
         )
+        return other
 
     @property
     def model(self) -> Seq2Seq:

@@ -199,8 +199,8 @@ def test_a_mistake_is_one_clear_message(project, line):
 
 
 def test_all_mistakes_are_reported_at_once(project):
-    mistakes = ["--jsonl", "--top-k", "3", "-o", "runs", "--prefixes", "-"]
-    assert fail(2, "translate", *mistakes, text="x\n", cwd=project).count("\n") == 4
+    mistakes = ["--jsonl", "-o", "runs", "--prefixes", "-"]
+    assert fail(2, "translate", *mistakes, text="x\n", cwd=project).count("\n") == 3
 
 
 def test_text_that_is_not_utf8_and_a_broken_or_unfinished_run_are_named(tmp_path):
@@ -309,7 +309,7 @@ def test_several_translations_of_an_object_are_a_list(objects):
 
 INVALID = r"""
 {broken | not a JSON object
- | not a JSON object (Expecting value: line 1 column 1 (char 0)). Write one object with the field
+ | not a JSON object of text (Expecting value: line 1 column 1 (char 0)). Write one object
 [1] | not a JSON object of text
 {"src": "x"} | `source` is missing
 {"source": 3} | `source` must be text

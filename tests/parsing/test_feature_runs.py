@@ -96,7 +96,7 @@ def test_given_trees_without_the_features_are_read_with_a_warning(place, tmp_pat
     succeed("parse", tmp_path / "text.en", "-o", tmp_path / "bare.conllu", "--workers", 1)
     run = place / "runs" / "tags"
     done = succeed("translate", "--run", run, "--parses", tmp_path / "bare.conllu", text=TEXT)
-    said = b"the model reads lemma, fine_tag, morphology, which the given trees do not have"
+    said = b"the given trees lack what the model reads: fine_tag, lemma, morphology"
     assert done.stderr.count(said) == 1
 
 
