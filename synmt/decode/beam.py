@@ -95,7 +95,11 @@ class Beams:
         endings = self.log_probabilities + logs[..., EOS]  # (B, G, K)
         logs[..., EOS] = -math.inf
         merits, places = continuations(logs, self.log_probabilities, most, options.diversity)
-        ends = _which_end(merits, endings, most) | (limits <= length)[..., None]  # (B, G, K)
+        # those end here that are among the best continuations, and all at the limit
+        both = torch.cat((merits, endings), 2)  # (B, G, K' + K)
+        chosen = both.topk(min(most, both.size(2))).indices  # (B, G, K')
+        ends = torch.zeros_like(both, dtype=torch.bool).scatter(2, chosen, True)[..., -width:]
+        ends = ends | (limits <= length)[..., None]  # (B, G, K)
         endings = endings.where(ends, -math.inf)
 
         scores = torch.cat((self.scores, endings / length_penalty(length, alpha)), 2)
@@ -253,14 +257,6 @@ def _penalties(found: list[tuple[Tensor, Tensor]], size: int, diversity: float) 
     # empty places choose nothing
     penalties = diversity * (merits > -math.inf).to(merits.dtype)  # (B, n)
     return merits.new_zeros(len(merits), size).scatter_add(1, places % size, penalties)[:, None]
-
-
-def _which_end(merits: Tensor, endings: Tensor, count: int) -> Tensor:
-    """Find the live hypotheses for which EOS is among the best continuations: (B, G, K)."""
-    both = torch.cat((merits, endings), 2)  # (B, G, K' + K)
-    chosen = both.topk(min(count, both.size(2))).indices  # (B, G, count)
-    ends = torch.zeros_like(both, dtype=torch.bool).scatter(2, chosen, True)
-    return ends[..., merits.size(2) :]
 
 
 def _gather(pieces: Tensor, places: Tensor) -> Tensor:

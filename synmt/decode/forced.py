@@ -41,11 +41,11 @@ class ForcedDecoding:
 
     log_probabilities: (T,) of each target piece and of EOS, in nats.
     cross: (T, S) attention to the source's pieces, its EOS, to which an LSTM gives no weight, and
-        all else that the decoder may attend to; None if not requested.
+        all else that the decoder may attend to; (T, 0) if not requested.
     """
 
     log_probabilities: DoubleArray
-    cross: DoubleArray | None = None
+    cross: DoubleArray
 
 
 @torch.inference_mode()
@@ -62,9 +62,8 @@ def force(
     with capture(model, ("cross",) if attention else ()) as captured:
         states = model.decode(memory, inputs, model.syntax("target", {}))  # (N, T, D)
     rows = _piece_log_probabilities(model, states, outputs)
-    if not attention:
-        return [ForcedDecoding(row) for row in rows]
-    found = zip(rows, attention_to_source(captured.cross), strict=True)
+    crosses = attention_to_source(captured.cross) if attention else np.zeros((*outputs.shape, 0))
+    found = zip(rows, crosses, strict=True)
     return [ForcedDecoding(row, cross[: len(row)]) for row, cross in found]
 
 
@@ -110,20 +109,15 @@ def rescore(
     batches: for each batch the sources of each model, as `Translator.read` yields them.
     """
     for batch in batches:
-        targets = [
-            np.array(translations[one.index].candidates[0].pieces, dtype=np.int32)
-            for one in batch[0]
-        ]
-        forced = []
-        for loaded, sources in zip(models, batch, strict=True):
-            memory = loaded.encode(sources)
-            forced.append(force(loaded.model, memory, targets, attention=attention))
-        for source, *members in zip(batch[0], *forced, strict=True):
-            logs = np.logaddexp.reduce([member.log_probabilities for member in members], axis=0)
-            crosses = [
-                member.cross[:, : len(source) + 1] for member in members if member.cross is not None
-            ]
-            cross = np.mean(crosses, axis=0) if crosses else None
+        best = [translations[source.index].candidates[0] for source in batch[0]]
+        targets = [np.array(one.pieces, dtype=np.int32) for one in best]
+        by_model = (
+            force(loaded.model, loaded.encode(sources), targets, attention=attention)
+            for loaded, sources in zip(models, batch, strict=True)
+        )
+        for source, *forced in zip(batch[0], *by_model, strict=True):
+            logs = np.logaddexp.reduce([one.log_probabilities for one in forced], axis=0)
+            cross = np.mean([one.cross[:, : len(source) + 1] for one in forced], axis=0)
             yield source, ForcedDecoding(logs - np.log(len(models)), cross)
 
 
@@ -131,7 +125,7 @@ def align(
     translation: Translation, line: str, source: Source, cross: DoubleArray, target: Vocabulary
 ) -> Translation:
     """Add the word alignment with its line to a translation, from the attention to its source."""
-    best = translation.candidates[0]
+    best = translation.best
     words = whitespace_words(line), whitespace_words(best.text)
     spans = piece_spans(best.pieces, target)
     pairs = best_pairs(word_weights(cross, spans, source.spans, *words))

@@ -59,19 +59,10 @@ def best_sums(values: Tensor, base: Tensor, count: int) -> tuple[Tensor, Tensor]
     Returns the sums and their places in K V: (B, count) each. On a CPU, they are looked for in the
     `count` blocks of pieces with the largest maxima, which takes a fraction of the time of `topk`.
     """
-    size = values.size(2)
+    _, beams, size = values.shape
     if values.device.type != "cpu" or size < 2 * _BLOCK * count:
         sums, places = (values + base[..., None]).flatten(1).topk(count)  # (B, count)
         return sums, places
-    candidates = _candidates(values, base, count)  # (B, C)
-    before = base.gather(1, candidates // size)  # (B, C)
-    sums, inside = (values.flatten(1).gather(1, candidates) + before).topk(count)  # (B, count)
-    return sums, candidates.gather(1, inside)
-
-
-def _candidates(values: Tensor, base: Tensor, count: int) -> Tensor:
-    """List places of (B, K V) that the largest sums are among: (B, C)."""
-    _, beams, size = values.shape
     blocks = size // _BLOCK
     in_blocks = values[..., : blocks * _BLOCK].unflatten(2, (blocks, _BLOCK))
     maxima = in_blocks.amax(-1) + base[..., None]  # (B, K, V / 32)
@@ -80,8 +71,11 @@ def _candidates(values: Tensor, base: Tensor, count: int) -> Tensor:
     inside = (first[..., None] + torch.arange(_BLOCK)).flatten(1)  # (B, 32 count)
     # the last pieces fill no block
     last = torch.arange(blocks * _BLOCK, size)  # (V mod 32,)
-    rest = torch.arange(beams)[:, None] * size + last  # (K, V mod 32)
-    return torch.cat((inside, rest.flatten().expand(len(values), -1)), 1)  # (B, C)
+    rest = (torch.arange(beams)[:, None] * size + last).flatten()  # (K (V mod 32),)
+    candidates = torch.cat((inside, rest.expand(len(values), -1)), 1)  # (B, C)
+    before = base.gather(1, candidates // size)  # (B, C)
+    sums, best = (values.flatten(1).gather(1, candidates) + before).topk(count)  # (B, count)
+    return sums, candidates.gather(1, best)
 
 
 _PERIOD = 8

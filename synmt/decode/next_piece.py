@@ -122,14 +122,11 @@ class Ensemble:
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
-        self._decoders: list[Predictor] = []
-        self._states: list[Any] = []
-        for member in members:
-            assert not member.model.training
-            memory, _ = member.model.remember(member.source, member.signals)
-            decoder = member.decoder or member.model
-            self._decoders.append(decoder)
-            self._states.append(decoder.start(memory))
+        assert not any(member.model.training for member in members)
+        memories = (member.model.remember(member.source, member.signals)[0] for member in members)
+        self._decoders = [member.decoder or member.model for member in members]
+        pairs = zip(self._decoders, memories, strict=True)
+        self._states = [decoder.start(memory) for decoder, memory in pairs]
         self._started = False
 
     def step(self, pieces: Tensor) -> Tensor:

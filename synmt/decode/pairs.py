@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from synmt.arrays import SIDES, DoubleArray, IntArray
-from synmt.data.vocabulary import UNK, Pieces
+from synmt.data.vocabulary import UNK
 from synmt.decode.beam import broken_weights
 from synmt.decode.forced import force, sentences_of
 from synmt.decode.inputs import Trees, batches, windows, zip_windows
@@ -164,8 +164,7 @@ def score_pairs(
     other: may share the work with other processes.
     """
     alternatives = _alternatives(sources, targets)
-    for [score] in score_alternatives(translator, alternatives, parses, other=other):
-        yield score
+    return chain.from_iterable(score_alternatives(translator, alternatives, parses, other=other))
 
 
 def _alternatives(sources: Iterable[str], targets: Iterable[str]) -> Iterator[Alternatives]:
@@ -229,23 +228,20 @@ def _score_window(
             ids = [pieces.ids[:longest] for _, _, pieces in part]
             forced = force(loaded.model, sentences_of(memory, rows), ids)
             for (row, index, pieces), one in zip(part, forced, strict=True):
-                of_source, dropped = scores[sources[row].index], sources[row].dropped
-                score = replace(of_source[index], source_dropped=dropped)
-                of_source[index] = _scored(score, pieces, longest, one.log_probabilities)
+                source, values = sources[row], one.log_probabilities
+                if not np.isfinite(values).all():
+                    raise broken_weights()
+                score, dropped = scores[source.index][index], max(0, len(pieces.ids) - longest)
+                end = len(score.target)
+                spans = np.concatenate((pieces.spans[:longest], [[end, end]]))  # (T, 2)
+                # the probability of EOS after half a sentence is meaningless
+                scored = len(spans) - (dropped > 0)
+                scores[source.index][index] = replace(
+                    score,
+                    log_probabilities=values[:scored],
+                    spans=spans[:scored],
+                    source_dropped=source.dropped,
+                    target_dropped=dropped,
+                    unknown=int((pieces.ids[:longest] == UNK).sum()),
+                )
     return scores
-
-
-def _scored(score: PairScore, pieces: Pieces, longest: int, values: DoubleArray) -> PairScore:
-    if not np.isfinite(values).all():
-        raise broken_weights()
-    end, dropped = len(score.target), max(0, len(pieces.ids) - longest)
-    spans = np.concatenate((pieces.spans[:longest], [[end, end]]))  # (T, 2)
-    # the probability of EOS after half a sentence is meaningless
-    scored = len(spans) - (dropped > 0)
-    return replace(
-        score,
-        log_probabilities=values[:scored],
-        spans=spans[:scored],
-        target_dropped=dropped,
-        unknown=int((pieces.ids[:longest] == UNK).sum()),
-    )

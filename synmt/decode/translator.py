@@ -233,17 +233,16 @@ class Translator:
         """Translate one window of words into words, also with the other trees of requests that have
         one."""
         batches = list(self.read(requests))
-        translations = [Translation(request.line) for request in requests]
         search = partial(self._search, requests)
-        for found in in_workers(search, batches, workers(self.device)):
-            for index, translation in found:
-                translations[index] = translation
+        found = chain.from_iterable(in_workers(search, batches, workers(self.device)))
+        translations = [Translation(request.line) for request in requests]
+        for index, translation in found:
+            translations[index] = translation
         if self.alignment:
             for source, forced in rescore(self.models, batches, translations, attention=True):
-                assert forced.cross is not None
-                index, line = source.index, requests[source.index].text
-                aligned = align(translations[index], line, source, forced.cross, self.target)
-                translations[index] = aligned
+                line, own = requests[source.index].text, translations[source.index]
+                aligned = align(own, line, source, forced.cross, self.target)
+                translations[source.index] = aligned
         if any(request.other_tree is not None for request in requests):
             return self._with_other_trees(requests, translations)
         return translations
@@ -304,8 +303,13 @@ class Translator:
         members = [loaded.member(sources) for loaded, sources in pairs]
         limits = limits_of(members[0].source, self.options)
         chosen = [requests[source.index] for source in batch[0]]
-        prefixes = [self._prefix(request) for request in chosen]
+        texts = [request.prefix if without_whitespace(request.prefix) else "" for request in chosen]
+        prefixes = list(map(self.target.encode_ids, texts))
         numbers = [request.line for request in chosen]
+        for number, prefix in zip(numbers, prefixes, strict=True):
+            if UNK in prefix:
+                what = "the target vocabulary has no piece for a part of the prefix"
+                raise SynmtError(what, where=f"line {number}")
         found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
         translations = []
         for source, request, hypotheses, limit, prefix in zip(
@@ -316,14 +320,6 @@ class Translator:
             made = make_translation(request, source, hypotheses, self.target, limit)
             translations.append((source.index, made))
         return translations
-
-    def _prefix(self, request: Request) -> list[int]:
-        text = request.prefix
-        pieces = self.target.encode_ids(text) if without_whitespace(text) else []
-        if UNK in pieces:
-            what = f"the target vocabulary has no piece for a part of the prefix '{text}'"
-            raise SynmtError(what, where=f"line {request.line}")
-        return pieces
 
 
 def _certain(tree: Parse | None) -> Parse | None:
