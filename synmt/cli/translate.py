@@ -173,7 +173,7 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     drawing = {name: search.pop(name) for name in _DRAWING if name in search}
     if is_run(options.source):
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
-    if problems := [*_problems(options, is_list=values["n_best"] > 1), *_file_problems(options)]:
+    if problems := list(_problems(options)):
         raise all_in_one(problems)
     if drawing and not sample:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
@@ -186,21 +186,13 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     _translate(options.run or [newest_run()], arguments, options)
 
 
-def _problems(options: TranslateArguments, *, is_list: bool) -> Iterator[SynmtError]:
+def _problems(options: TranslateArguments) -> Iterator[SynmtError]:
     """Find options that do not fit together."""
-    if options.jsonl:
-        if options.prefixes is not None:
-            yield UsageError("--prefixes: with --jsonl, use the field `prefix`")
-        return
-    if options.alignments == "-":
+    if options.jsonl and options.prefixes is not None:
+        yield UsageError("--prefixes: with --jsonl, use the field `prefix`")
+    if options.alignments == "-" and not options.jsonl:
         what = "the translations go to standard output"
         yield UsageError(what, where="--alignments", do="Name a file, or add --jsonl")
-    if options.parse_override is not None and (options.scores or is_list):
-        what = "scores and n-best lists do not fit into the three columns"
-        yield UsageError(what, where="--parse-override", do="Add --jsonl")
-
-
-def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
     read = {
         "INPUT": Path(options.source),
         "--parses": options.parses,

@@ -61,27 +61,18 @@ def force(
     )  # (N, T)
     with capture(model, ("cross",) if attention else ()) as captured:
         states = model.decode(memory, inputs, model.syntax("target", {}))  # (N, T, D)
-    rows = _piece_log_probabilities(model, states, outputs)
-    crosses = attention_to_source(captured.cross) if attention else np.zeros((*outputs.shape, 0))
-    found = zip(rows, crosses, strict=True)
-    return [ForcedDecoding(row, cross[: len(row)]) for row, cross in found]
-
-
-def _piece_log_probabilities(model: Seq2Seq, states: Tensor, targets: Tensor) -> list[DoubleArray]:
-    """Compute log P of targets (B, T) from states (B, T, D), in float32: B arrays without
-    padding."""
-    flat, ids = states.flatten(0, 1), targets.flatten()  # (B T, D), (B T,)
     rows = max(1, _LOGITS // model.output_weight.size(0))
-    parts = zip(flat.split(rows), ids.split(rows), strict=True)
-    logs = torch.cat(
-        [
-            model.logits(part).float().log_softmax(-1).gather(1, chosen[:, None])  # (n, 1)
-            for part, chosen in parts
-        ]
-    )
-    lengths = (targets != PAD).sum(1).tolist()
-    by_target = logs.view_as(targets).cpu().double().numpy()  # (B, T)
-    return [row[:length] for row, length in zip(by_target, lengths, strict=True)]
+    parts = zip(states.flatten(0, 1).split(rows), outputs.flatten().split(rows), strict=True)
+    logs = [
+        model.logits(part).float().log_softmax(-1).gather(1, chosen[:, None])  # (n, 1)
+        for part, chosen in parts
+    ]
+    by_target = torch.cat(logs).view_as(outputs).cpu().double().numpy()  # (N, T)
+    crosses = attention_to_source(captured.cross) if attention else np.zeros((*outputs.shape, 0))
+    return [
+        ForcedDecoding(row[: len(target) + 1], cross[: len(target) + 1])
+        for row, cross, target in zip(by_target, crosses, targets, strict=True)
+    ]
 
 
 def sentences_of(memory: Memory, rows: Tensor) -> Memory:

@@ -15,8 +15,7 @@ from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import without_arcs
-from synmt.syntax.feature_signals import no_parser_makes_scenes
-from synmt.syntax.parse import SCENES, flat_parse, without_whitespace
+from synmt.syntax.parse import flat_parse, without_whitespace
 
 _logger = logging.getLogger(__name__)
 
@@ -42,10 +41,6 @@ class TreeProvider:
         if key not in self._parsers:
             sharing = [model for model in self._models if model.parser_key == key]
             features = {name for model in sharing for name in model.features}
-            if SCENES in features:
-                raise no_parser_makes_scenes(
-                    do="Provide a tree with scenes for each line with `--parses FILE.conllu`"
-                )
             # arcs and features do not change the trees
             parser = recorded_parser(sharing[0].parser, self._device, arcs=self._needs_arcs)
             self._parsers[key] = parser.with_features(features) if features else parser

@@ -175,7 +175,6 @@ MISTAKES = """
 2 | --parse-override - | INPUT and --parse-override: standard input can be read only once
 1 | --parses gone.conllu --run runs/pascal | gone.conllu: cannot read
 1 | --parses flat --run runs/pascal | flat, sentence 1, line 1: the sentence does not match
-2 | --parse-override flat --scores | Add --jsonl
 2 | --parse-override flat --run runs/plain | the model reads no trees
 1 | --prefixes /dev/null | there are 0 prefixes
 2 | --jsonl --prefixes x | the field `prefix`

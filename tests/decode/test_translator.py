@@ -226,7 +226,7 @@ def test_batches_are_translated_in_the_order_of_their_lines():
 def test_a_prefix_with_an_unknown_piece_names_its_line(load):
     translator = load("plain")
     translator.target = word_vocabulary(len(translator.target))
-    with pytest.raises(SynmtError, match="line 8: .*has no piece for a part of the prefix"):
+    with pytest.raises(SynmtError, match=r"line 8: .*has no piece for a part of the prefix"):
         translator.translate_requests([Request("A dog.", 8, "w1 x")])
 
 
