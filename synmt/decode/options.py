@@ -138,20 +138,14 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         problems: list[SynmtError] = [*out_of_range(self), *out_of_range(self.sampling)]
-        if not problems:
-            problems += [UsageError(what) for is_wrong, what in self._conflicts() if is_wrong]
         if problems:
             raise all_in_one(problems)
-
-    def _conflicts(self) -> tuple[tuple[bool, str], ...]:
-        """List what does not fit together: whether it is so, and the message."""
-        beam_size, groups, n_best = self.beam_size, self.groups, self.n_best
-        if self.sampling is not None:
-            return ((groups > 1, "--groups divides a beam, which --sample does not have"),)
-        return (
-            (n_best > beam_size, f"--n-best {n_best} needs a wider beam (--beam-size)"),
-            (beam_size % groups > 0, f"--groups {groups} does not divide --beam-size {beam_size}"),
-        )
+        if self.sampling is None and self.n_best > self.beam_size:
+            raise UsageError(f"--n-best {self.n_best} needs a wider beam (--beam-size)")
+        if self.beam_size % self.groups or (self.groups > 1 and self.sampling is not None):
+            raise UsageError(
+                f"--groups {self.groups} must divide --beam-size, and does not go with --sample"
+            )
 
     @classmethod
     def from_recipe(cls, decoding: DecodingRecipe, **changes: Any) -> SearchOptions:

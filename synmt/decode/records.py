@@ -165,13 +165,10 @@ def format_json(record: Record, translation: Translation, *, n_best: bool = Fals
         rescored = round(translation.rescored, _DIGITS)
         other = _candidate_fields(translation.other.best)
         fields["override"] = {**other, "own_log_probability": rescored}
-    copied = []
-    names = {name for name, _ in record.fields}
-    for name, value in record.fields:
-        free = name
-        while free in fields or (free != name and free in names):
-            free = f"input_{free}"
-        copied.append(f"{json.dumps(free)}: {value}, ")
+    copied = [
+        f"{json.dumps(f'input_{name}' if name in fields else name)}: {value}, "
+        for name, value in record.fields
+    ]
     return f"{{{''.join(copied)}{json_text(fields, ensure_ascii=False)[1:]}\n"
 
 

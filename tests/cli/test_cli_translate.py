@@ -292,9 +292,9 @@ def test_fields_come_out_as_they_were_written_and_those_of_the_output_under_anot
         r'"x": [NaN, 1e400,-0, {"}": 0.10000000000000000001}], "a": 1, "a": 2, "\ud800": '
         r'"\u00e9é", "n": ' + "1" * 5000
     )
-    text = f'\t{{ "source" :"A dog.","score":1e400, {kept}, "input_score": 2 }}\r\n'
+    text = f'\t{{ "source" :"A dog.","score":1e400, {kept}, "x_score": 2 }}\r\n'
     first, second = lines_of(run("--jsonl", text + '{"source": "", "score": 3}\n'))
-    begin = f'{{"source": "A dog.", "input_input_score": 1e400, {kept}, "input_score": 2, '
+    begin = f'{{"source": "A dog.", "input_score": 1e400, {kept}, "x_score": 2, '
     assert first.startswith(begin + '"translation": "')
     assert second.startswith('{"source": "", "input_score": 3, "translation": "", "score": 0.0, ')
 
