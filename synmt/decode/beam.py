@@ -33,14 +33,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS, PAD
-from synmt.decode.hypotheses import (
+from synmt.decode.next_piece import (
+    Constraints,
+    Ensemble,
     Hypothesis,
+    Member,
     best_sums,
     length_penalty,
     looks,
+    padded_prefixes,
     select,
 )
-from synmt.decode.next_piece import Constraints, Ensemble, Member, padded_prefixes
 from synmt.decode.options import SearchOptions
 from synmt.decode.sampling import Samples, begin_samples
 from synmt.errors import SynmtError

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS, PAD
-from synmt.decode.hypotheses import length_penalty
+from synmt.decode.next_piece import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.model.device import drawing_type
 

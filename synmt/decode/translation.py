@@ -27,8 +27,8 @@ import numpy as np
 from synmt.arrays import IntArray
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.alignment import Pair
-from synmt.decode.hypotheses import Hypothesis
 from synmt.decode.inputs import Request, Source
+from synmt.decode.next_piece import Hypothesis
 from synmt.syntax.parse import without_whitespace
 from synmt.tokenization.word_tokenizer import WordTokenizer
 

@@ -19,9 +19,8 @@ from small import random_batch, small_model
 
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
-from synmt.decode.hypotheses import best_sums, length_penalty, looks
 from synmt.decode.inputs import in_workers, workers
-from synmt.decode.next_piece import limits_of, repeating
+from synmt.decode.next_piece import best_sums, length_penalty, limits_of, looks, repeating
 from synmt.decode.options import SearchOptions
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}

@@ -21,7 +21,7 @@ from small import random_batch, small_model
 
 from synmt.data.vocabulary import EOS
 from synmt.decode import sampling as module
-from synmt.decode.hypotheses import length_penalty
+from synmt.decode.next_piece import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.decode.sampling import begin_samples, masses, uniform
 

@@ -20,8 +20,7 @@ pytest.importorskip("synmt.fast")
 from synmt.data.batch import collate_source
 from synmt.decode import beam
 from synmt.decode.beam import search
-from synmt.decode.hypotheses import looks
-from synmt.decode.next_piece import Member
+from synmt.decode.next_piece import Member, looks
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import UsageError
 from synmt.fast import packed

@@ -23,8 +23,7 @@ pytest.importorskip("synmt.fast")
 
 from synmt.decode import beam
 from synmt.decode.beam import search
-from synmt.decode.hypotheses import looks
-from synmt.decode.next_piece import Member
+from synmt.decode.next_piece import Member, looks
 from synmt.decode.options import SearchOptions
 from synmt.fast import decoder as fast
 from synmt.fast import graphs, layers, packed
