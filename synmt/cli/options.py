@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 
 from synmt.cli.command import spelling
+from synmt.errors import UsageError
 from synmt.files.checksums import verify_large_files
 from synmt.files.own_code import ALLOW, allowing_code
 from synmt.options import Option

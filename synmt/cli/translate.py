@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,12 +14,11 @@ from synmt.cli import console
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device, is_run, loading, newest_run
 from synmt.cli.options import Declared, command, declared, piped
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.options import Option
 
 if TYPE_CHECKING:
-    from synmt.decode.records import Record, Result, Windows
-    from synmt.decode.remote import FinishedWindows, RemoteTranslator
+    from synmt.decode.records import Windows
     from synmt.decode.translator import Translator
 
 _tree = partial(Option, panel="Trees")
@@ -127,11 +124,6 @@ class TranslateArguments:
     cluster: Cluster = None
 
     @property
-    def where(self) -> str:
-        """The name of the input in messages."""
-        return "standard input" if self.source == "-" else self.source
-
-    @property
     def output_file(self) -> Path | None:
         """The file that is written; None for standard output."""
         return None if str(self.output) == "-" else self.output
@@ -175,104 +167,56 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
 
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
-    sample, is_list = values.pop("sample"), values["n_best"] > 1
+    sample = values.pop("sample")
     search = {name: value for name, value in values.items() if value is not None}
+    drawing = {name: search.pop(name) for name in _DRAWING if name in search}
     if is_run(options.source):
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
-    if problems := [*_problems(options, is_list=is_list), *_idle_options(search, sample=sample)]:
+    if problems := list(_problems(options)):
         raise all_in_one(problems)
-    drawing = {name: search.pop(name) for name in _DRAWING if name in search}
-    arguments = {
-        "device": options.device,
-        "checkpoint": options.checkpoint,
-        "parser": options.parser,
-        "alignment": options.alignments is not None,
-        "parse_cache": not options.no_parse_cache,
-        "precision": options.precision,
-        **search,
-        "sampling": Sampling(**drawing) if sample else None,
-    }
-    _translate(options.run or [newest_run()], arguments, options, is_list=is_list)
+    if drawing and not sample:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
+        raise UsageError(f"{names}: only with --sample", do="Add --sample")
+    names = ("device", "checkpoint", "parser", "precision")
+    arguments = {name: getattr(options, name) for name in names} | search
+    arguments["alignment"] = options.alignments is not None
+    arguments["parse_cache"] = not options.no_parse_cache
+    arguments["sampling"] = Sampling(**drawing) if sample else None
+    _translate(options.run or [newest_run()], arguments, options)
 
 
-def _problems(options: TranslateArguments, *, is_list: bool) -> Iterator[SynmtError]:
-    """Find arguments that are wrong or do not fit together."""
-    from synmt.run_folder import wrong_checkpoint
-
-    if wrong := wrong_checkpoint(options.checkpoint, "--checkpoint"):
-        yield wrong
-    # a name after the first run may be that of a run or of the text
-    for path in options.run[1:]:
-        if not path.exists():
-            what = "there is neither a run folder nor a text of this name"
-            near = (other.parent.name for other in path.parent.glob("*/run.json"))
-            yield UsageError(what, where=str(path), do=did_you_mean(path.name, near))
-    yield from _file_problems(options)
-    if options.jsonl and options.scores:
-        yield UsageError("with --jsonl, every object has its scores anyway", where="--scores")
+def _problems(options: TranslateArguments) -> Iterator[SynmtError]:
+    """Find options that do not fit together."""
     if options.jsonl and options.prefixes is not None:
-        yield UsageError(
-            "with --jsonl, a prefix is the field `prefix` of its object", where="--prefixes"
-        )
+        yield UsageError("--prefixes: with --jsonl, use the field `prefix`")
     if options.alignments == "-" and not options.jsonl:
-        yield UsageError(
-            "the translations go to standard output",
-            where="--alignments",
-            do="Name a file, or add --jsonl",
-        )
-    if options.parse_override is not None and not options.jsonl and (options.scores or is_list):
-        yield UsageError(
-            "a line already has three columns, without room for scores or an n-best list",
-            where="--parse-override",
-            do="Add --jsonl, which has room for all of them",
-        )
-
-
-def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
+        what = "the translations go to standard output"
+        yield UsageError(what, where="--alignments", do="Name a file, or add --jsonl")
     read = {
         "INPUT": Path(options.source),
         "--parses": options.parses,
         "--parse-override": options.parse_override,
         "--prefixes": options.prefixes,
     }
-    names = piped(read)
-    if len(names) > 1:
-        what = "standard input can be read only once"
-        yield UsageError(what, where=" and ".join(names), do="Give files for the others")
-    inputs = [path for path in read.values() if path and path.exists()]
-    written = {"--output": options.output, "--alignments": options.alignment_file}
-    outputs = {name: path for name, path in written.items() if path is not None}
-    for name, path in outputs.items():
-        if path.exists() and any(map(path.samefile, inputs)):
-            yield UsageError("the output would replace the input", where=str(path))
+    piped(read)
+    used = {path.resolve() for path in read.values() if path}
+    for path in filter(None, (options.output_file, options.alignment_file)):
+        if path.resolve() in used:
+            what = "the output would replace the input or another output"
+            yield UsageError(what, where=str(path))
         if path.is_dir():
-            yield UsageError(f"'{path}' is a folder, not a file", where=name)
-    if len(outputs) > len({os.path.realpath(path) for path in outputs.values()}):
-        yield UsageError("the alignments would replace the translations", where=str(options.output))
-
-
-def _idle_options(search: dict[str, Any], *, sample: bool) -> Iterator[SynmtError]:
-    """Find options of the search that have no effect."""
-    if sample and "beam_size" in search:
-        yield UsageError(
-            "with --sample, --beam-size has no effect",
-            do="Leave it out; --n-best is the number of translations",
-        )
-    names = ", ".join(f"--{name.replace('_', '-')}" for name in _DRAWING if name in search)
-    if names and not sample:
-        yield UsageError(f"{names}: only with --sample", do="Add --sample")
-    if "diversity" in search and search["groups"] == 1:
-        yield UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
+            yield UsageError("the output is a folder, not a file", where=str(path))
+        used.add(path.resolve())
 
 
 def _translate(
-    runs: Sequence[Path], arguments: dict[str, Any], options: TranslateArguments, *, is_list: bool
+    runs: Sequence[Path], arguments: dict[str, Any], options: TranslateArguments
 ) -> None:
     with loading():
         from synmt.decode.alignment import pharaoh
-        from synmt.decode.override import check_override
-        from synmt.decode.records import TranslationSummary, format_json, format_text
-        from synmt.decode.remote import finished_windows, remote_translator
+        from synmt.decode.records import format_json, format_text, summarized
+        from synmt.decode.remote import finished_windows, shared_translator, translate_windows
+        from synmt.decode.translation import joined
         from synmt.decode.translator import Translator
         from synmt.files.reading import known_lines
         from synmt.files.writing import write_output
@@ -280,117 +224,76 @@ def _translate(
 
         translator = Translator.load(*runs, **arguments)
     if options.parse_override is not None:
-        check_override(translator)
-    _check_trees(translator, options)
-    summary, output = TranslationSummary(translator.max_pieces), options.output_file
-    lines, has_trees, cluster = known_lines(options.source), bool(options.parses), options.cluster
+        translator.check_other_trees()
+    if options.parses is not None and translator.control:
+        console.warn(f"the model reads {translator.control} trees instead of --parses")
+    output, file, cluster = options.output_file, options.alignment_file, options.cluster
     if cluster and options.source == "-":
-        console.remark(
-            "standard input may come line by line, so this machine translates it, not the cluster"
-        )
+        console.remark("standard input may come line by line, so this machine translates it")
         cluster = None
-    with ExitStack() as stack:
-        stack.enter_context(using_cluster(cluster))
-        remote = remote_translator(translator, runs, arguments, lines=lines, has_trees=has_trees)
-        other = stack.enter_context(remote)
+    lines, has_trees = known_lines(options.source), options.parses is not None
+    # not where the translations appear on the terminal, or where the input is a pipe
+    shown = lines is not None and not (output is None and sys.stdout.isatty())
+    bar = console.progress("translating", lines or 0, "lines") if shown else nullcontext(int)
+    is_list = arguments["n_best"] > 1
+    with (
+        using_cluster(cluster),
+        shared_translator(translator, runs, arguments, lines=lines, has_trees=has_trees) as shared,
         # what is finished is forgotten last, when the output is complete
-        kept = finished_windows(None if lines is None else output, runs, arguments)
-        finished = stack.enter_context(kept)
-        out = stack.enter_context(write_output(output))
-        file = options.alignment_file
-        alignments = stack.enter_context(write_output(file)) if file else None
-        # not where the translations appear on the terminal, or where the input is a pipe
-        shown = lines is not None and not (output is None and sys.stdout.isatty())
-        bar = console.progress("translating", lines or 0, "lines") if shown else nullcontext(int)
-        advance = stack.enter_context(bar)
-        for window in _results(translator, options, other, finished, known=lines is not None):
-            for record, result in window:
+        finished_windows(None if lines is None else output, runs, arguments) as finished,
+        write_output(output) as out,
+        write_output(file) if file else nullcontext() as alignments,
+        bar as advance,
+    ):
+        in_full = lines is not None and (shared.processes > 1 or cluster is not None)
+        records = _records(options, translator, shared.window, in_full=in_full)
+        translated = translate_windows(shared, records, finished)
+        for window, translations in summarized(translated):
+            for record, translation in zip(window, translations, strict=True):
+                if not options.tokens:
+                    translation = joined(translation, translator.tokenizers["target"])
                 if options.jsonl:
-                    out.write(format_json(record, result, n_best=is_list))
+                    out.write(format_json(record, translation, n_best=is_list))
                 else:
-                    out.write(format_text(result, n_best=is_list, scores=options.scores))
+                    out.write(format_text(translation, n_best=is_list, scores=options.scores))
                 if alignments is not None:
-                    # a line without text has an empty one
-                    found = result.own.alignment
-                    alignments.write(f"{pharaoh(found.pairs) if found else ''}\n")
-                summary.add(result)
+                    # a line without text has none
+                    pairs = translation.alignment.pairs if translation.alignment else ()
+                    alignments.write(f"{pharaoh(pairs)}\n")
             # a reader of the output gets each window as soon as it is ready
             out.flush()
             advance(len(window))
-    summary.log()
-
-
-def _results(
-    translator: Translator,
-    options: TranslateArguments,
-    other: RemoteTranslator | None,
-    finished: FinishedWindows | None,
-    *,
-    known: bool,
-) -> Iterator[list[tuple[Record, Result]]]:
-    """Translate the input, window by window.
-
-    known: whether all lines are there; those of a pipe are not waited for.
-    """
-    from synmt.decode.inputs import windows as windows_of
-    from synmt.decode.records import joined_result
-    from synmt.decode.remote import translate_windows
-    from synmt.files.reading import decode_lines, open_binary, raw_lines, read_available_lines
-
-    size = (other or translator).window
-    with open_binary(options.source, allowed=["JSON"] if options.jsonl else ()) as stream:
-        if other and known:
-            lines = windows_of(decode_lines(raw_lines(stream), where=options.where), size)
-        else:
-            lines = read_available_lines(stream, size, where=options.where)
-        windows, again = tee(_records(lines, options, translator))
-        requests = ([record.request for record in window] for window in again)
-        translated = translate_windows(translator, requests, other=other, finished=finished)
-        # what is translated is read first, so that a window is not waited for before it is needed
-        for results, window in zip(translated, windows, strict=True):
-            if not options.tokens:
-                results = [joined_result(one, translator.tokenizers["target"]) for one in results]
-            yield list(zip(window, results, strict=True))
 
 
 def _records(
-    lines: Iterator[list[str]], options: TranslateArguments, translator: Translator
+    options: TranslateArguments, translator: Translator, size: int, *, in_full: bool
 ) -> Windows:
-    from synmt.decode.records import add_trees, read_json, read_text
+    """Read the input, window by window.
 
-    trees, tokenizers, where = translator.reads_trees, translator.tokenizers, options.where
-    if options.jsonl:
-        records = read_json(lines, where=where, trees=trees, tokenizers=tokenizers)
-    else:
-        records = read_text(lines, options.prefixes, tokenizers=tokenizers)
-    if options.parses is not None and trees:
-        records = add_trees(records, options.parses, "tree")
-    if options.parse_override is None:
-        return records
-    return add_trees(records, options.parse_override, "other_tree")
+    in_full: whether each window has `size` lines; otherwise lines are not waited for.
+    """
+    from synmt.decode.inputs import windows
+    from synmt.decode.records import add_trees, read_json, read_text, texts_of
+    from synmt.files.language import watched
+    from synmt.files.reading import decode_lines, open_binary, raw_lines, read_available_lines
 
-
-def _check_trees(translator: Translator, options: TranslateArguments) -> None:
-    """Warn if options for trees have no effect, or if given trees differ from the training's."""
-    from synmt.decode.override import describe_control
-    from synmt.decode.tree_provider import parser_difference, parser_of_trees
-
-    parses = options.parses
-    if not translator.reads_trees:
-        for name, value in {"--parses": parses, "--parser": options.parser}.items():
-            if value is not None:
-                console.remark(f"the model reads no trees, so {name} has no effect")
-    if parses is None or not translator.reads_trees:
-        return
-    if control := describe_control(translator):
-        console.warn(f"the run {control}, including those of --parses")
-    # `synmt parse` writes this file with the trees
-    facts = parses.with_name(f"{parses.name}.json")
-    if translator.parser_identity is None or not facts.is_file():
-        return
-    identity = parser_of_trees(facts)
-    if identity is None:
-        console.warn(f"{facts} does not say which parser made the trees")
-    elif difference := parser_difference(translator.parser_identity, identity):
-        what = "was not made by the parser that the model was trained with"
-        console.warn(f"{parses} {what}: {difference}")
+    where = "standard input" if options.source == "-" else options.source
+    trees, tokenizers = translator.reads_trees, translator.tokenizers
+    parses = options.parses if trees else None
+    with open_binary(options.source, allowed=["JSON"] if options.jsonl else ()) as stream:
+        if in_full:
+            lines = windows(decode_lines(raw_lines(stream), where=where), size)
+        else:
+            lines = read_available_lines(stream, size, where=where)
+        if options.jsonl:
+            in_objects = trees and parses is None
+            records = read_json(lines, tokenizers, where=where, trees=in_objects)
+        else:
+            records = read_text(lines, options.prefixes, tokenizers)
+        language = translator.models[0].recipe.source
+        records = watched(records, texts_of, language, where=where)
+        if parses is not None:
+            records = add_trees(records, parses, "tree")
+        if options.parse_override is not None:
+            records = add_trees(records, options.parse_override, "other_tree")
+        yield from records

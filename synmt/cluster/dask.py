@@ -20,7 +20,16 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from synmt.cluster.sent_items import NOT_BEGUN, Item, LongWork, SentItem
-from synmt.cluster.shipment import Kit, MissingKit, cancel, files_of, perform, receive, receive_file
+from synmt.cluster.shipment import (
+    Kit,
+    MissingKit,
+    cancel,
+    files_of,
+    perform,
+    portable,
+    receive,
+    receive_file,
+)
 from synmt.cluster.slurm import most_workers, slurm_jobs
 from synmt.cluster.worker_errors import AGAIN, INSTALL, check_versions, incapable
 from synmt.errors import SynmtError, UsageError
@@ -93,6 +102,7 @@ class Cluster:
         long: for items that take hours.
         """
         closed = import_module("distributed.comm").CommClosedError
+        state = portable(state)
         kit, files = Kit.pack(work, state), files_of(state)
         demand = {"GPU": 1} if long and long.gpu and self._gpus() else None
         sent: WeakSet[Any] = WeakSet()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol, runtime_checkable
 
 from synmt.errors import SynmtError
@@ -44,6 +45,12 @@ class Portable(Protocol):
     def relocated(self, folder: Path) -> Any:
         """Make the same state, which reads the copies in this folder."""
         ...
+
+
+def portable(state: Any) -> Any:
+    """Return what travels in the place of a state: what it names as its `portable`, or itself."""
+    name = getattr(state, "portable", None)
+    return resolve_name(f"synmt.cluster.{name}")(state) if name else state
 
 
 def files_of(state: Any) -> Mapping[str, Path]:

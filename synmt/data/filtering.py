@@ -11,6 +11,7 @@ import numpy.typing as npt
 from synmt.data.text_pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
+from synmt.files.language import known_languages
 from synmt.parallel.engine import in_order
 from synmt.parallel.processes import process_count
 from synmt.recipe.corpus import SplitFiles

@@ -19,54 +19,112 @@ Group g ranks its continuations of step t by
     log P(y_≤t | x) - diversity · (hypotheses of the groups before g that have just chosen y_t)
 
 The penalty affects the choice at this step only: hypotheses keep their log-probability. EOS has no
-penalty.
+penalty. A search without groups has one group. Below, K is the size of a group.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.data.vocabulary import EOS
-from synmt.decode.hypotheses import (
-    Finished,
+from synmt.data.vocabulary import BOS, EOS, PAD
+from synmt.decode.next_piece import (
+    Constraints,
+    Ensemble,
     Hypothesis,
-    Live,
-    begin,
-    best_distinct,
-    best_possible,
+    Member,
     best_sums,
-    collect,
-    keep_best,
+    length_penalty,
     looks,
+    padded_prefixes,
     select,
 )
-from synmt.decode.next_piece import Constraints, Ensemble, Member, limits_beyond, padded_prefixes
 from synmt.decode.options import SearchOptions
-from synmt.decode.sampling import sample
+from synmt.decode.sampling import Samples, begin_samples
 from synmt.errors import SynmtError
 
 
 @dataclass(frozen=True)
-class Continuations:
-    """How live hypotheses may continue.
+class Beams:
+    """G groups of K live hypotheses for each of B sentences, and the N best ones that have finished
+    in each group, best first.
 
-    merits: (B, K') what continuations are ranked by: the log-probability minus the diversity
-        penalty.
-    log_probabilities: (B, K') of the best continuations without EOS, ordered by merit.
-    beams, pieces: (B, K') the hypotheses that they continue, and the next piece.
-    endings: (B, K) log-probability of each live hypothesis followed by EOS.
+    sentences: (B,) their places among the results.
+    limits: (B,) maximum number of pieces, EOS included.
+    pieces: (B, G, K, T) BOS first; all have the same length.
+    log_probabilities: (B, G, K) in the order of choice; -inf for an empty place.
+    ended: (B, G) number of hypotheses that have finished so far.
+    finished_pieces: (B, G, N, T - 1) BOS first, PAD at the end.
+    finished_log_probabilities, scores: (B, G, N); an empty place has the score -inf.
     """
 
-    merits: Tensor
-    log_probabilities: Tensor
-    beams: Tensor
+    sentences: Tensor
+    limits: Tensor
     pieces: Tensor
-    endings: Tensor
+    log_probabilities: Tensor
+    ended: Tensor
+    finished_pieces: Tensor
+    finished_log_probabilities: Tensor
+    scores: Tensor
+
+    @property
+    def done(self) -> Tensor:
+        """Which sentences have no live hypothesis: (B,)."""
+        return (self.log_probabilities == -math.inf).flatten(1).all(1)
+
+    def found(self, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Return pieces, scores and log-probabilities of the finished hypotheses: (B, G N, T) and
+        (B, G N)."""
+        columns = self.finished_pieces, self.scores, self.finished_log_probabilities
+        pieces, scores, log_probabilities = (column.flatten(1, 2) for column in columns)
+        return pieces, scores, log_probabilities
+
+    def longer(self, logs: Tensor, options: SearchOptions) -> tuple[Beams, Tensor]:
+        """Continue or finish the live hypotheses, from log P of their next pieces (B, G K, V).
+
+        Returns the new beams, and which of the live hypotheses of the sentence each one continues:
+        (B, G K').
+        """
+        _, groups, width = self.log_probabilities.shape
+        size, length, limits = logs.size(2), self.pieces.size(3), self.limits[:, None]  # (B, 1)
+        alpha, most = options.length_penalty, options.beam_size // groups
+        logs = logs.unflatten(1, (groups, width))  # (B, G, K, V)
+        # the pieces include BOS but not EOS, so their number is the length with EOS
+        endings = self.log_probabilities + logs[..., EOS]  # (B, G, K)
+        logs[..., EOS] = -math.inf
+        merits, places = continuations(logs, self.log_probabilities, most, options.diversity)
+        # those end here that are among the best continuations, and all at the limit
+        both = torch.cat((merits, endings), 2)  # (B, G, K' + K)
+        chosen = both.topk(min(most, both.size(2))).indices  # (B, G, K')
+        ends = torch.zeros_like(both, dtype=torch.bool).scatter(2, chosen, True)[..., -width:]
+        ends = ends | (limits <= length)[..., None]  # (B, G, K)
+        endings = endings.where(ends, -math.inf)
+
+        scores = torch.cat((self.scores, endings / length_penalty(length, alpha)), 2)
+        scores, kept = scores.topk(self.scores.size(2))  # (B, G, N)
+        longer = F.pad(self.finished_pieces, (0, 1), value=PAD)  # (B, G, N, T)
+        finished = torch.cat((self.finished_log_probabilities, endings), 2).gather(2, kept)
+        finished_pieces = _gather(torch.cat((longer, self.pieces), 2), kept)  # (B, G, N, T)
+        ended = self.ended + (endings > -math.inf).sum(2)  # (B, G)
+
+        origins = places // size  # (B, G, K')
+        values = logs.flatten(2).gather(2, places) + self.log_probabilities.gather(2, origins)
+        newest = (places % size)[..., None]  # (B, G, K', 1)
+        pieces = torch.cat((_gather(self.pieces, origins), newest), 3)  # (B, G, K', T + 1)
+        # a log-probability can only fall, and the penalty is largest for the longest translation
+        reachable = values.amax(2) / length_penalty(limits, alpha)  # (B, G)
+        done = (ended >= most) | (length >= limits) | (reachable <= scores[..., -1])  # (B, G)
+        values = values.masked_fill(done[..., None], -math.inf)  # (B, G, K')
+        following = Beams(
+            self.sentences, self.limits, pieces, values, ended, finished_pieces, finished, scores
+        )
+        first = width * torch.arange(groups, device=logs.device)[:, None]  # (G, 1)
+        return following, (origins + first).flatten(1)
 
 
 @torch.inference_mode()
@@ -75,11 +133,11 @@ def search(
     options: SearchOptions,
     *,
     limits: Tensor,
-    prefixes: Sequence[Sequence[int]] | None = None,
+    prefixes: Sequence[Sequence[int]] = (),
     numbers: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Find the `n_best` best translations of each source, best first; models must be in evaluation
-    mode.
+    """Find the `n_best` best translations of each source, best first, or draw as many at random;
+    models must be in evaluation mode.
 
     limits: (B,) maximum number of pieces of a translation, EOS included; at least 2. A longer
         prefix raises the limit, so that one more piece and EOS fit after it.
@@ -89,27 +147,36 @@ def search(
         positions.
 
     There are fewer translations if no more are possible within the limit, or if groups have found
-    the same ones. Raises SynmtError if the model gives no finite probabilities.
+    the same ones; samples may be equal. Raises SynmtError if the model gives no finite
+    probabilities.
     """
-    device = members[0].source.ids.device
-    limits, forced = limits.to(device), padded_prefixes(prefixes, device)
-    if forced is not None:
-        assert len(forced) == len(limits), (len(forced), len(limits))
-        limits = limits_beyond(forced, limits)
+    forced = padded_prefixes(prefixes or [()] * len(limits)).to(members[0].source.ids.device)
+    limits = limits.to(forced.device).maximum((forced != PAD).sum(1) + 2)
     constraints = Constraints(options.no_repeat, forced)
     if options.sampling is None:
-        results = _beam_search(members, options, constraints, limits)
+        starts = iter([begin(limits, options)])
     else:
-        results = sample(
-            members,
-            options,
-            constraints,
-            limits,
-            range(len(limits)) if numbers is None else numbers,
-        )
+        size = members[0].model.output_weight.size(0)
+        starts = begin_samples(limits, numbers or range(len(limits)), options.n_best, size)
+    results: list[list[Hypothesis]] = [[] for _ in limits]
+    for start in starts:
+        for place, hypotheses in _found(start, Ensemble(members), constraints, options):
+            results[place] += hypotheses
     if not all(results):
         raise broken_weights()
+    for hypotheses in results:
+        hypotheses.sort(key=lambda one: -one.score)
+    if options.groups > 1:
+        results = [_distinct(hypotheses)[: options.n_best] for hypotheses in results]
     return results
+
+
+def _distinct(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    """Remove what several groups have found, except where it comes first."""
+    distinct: dict[tuple[int, ...], Hypothesis] = {}
+    for one in hypotheses:
+        distinct.setdefault(tuple(one.ids), one)
+    return list(distinct.values())
 
 
 def broken_weights() -> SynmtError:
@@ -117,141 +184,84 @@ def broken_weights() -> SynmtError:
     return SynmtError("the model gives no finite probabilities: its weights are broken")
 
 
-def _beam_search(
-    members: Sequence[Member], options: SearchOptions, constraints: Constraints, limits: Tensor
-) -> list[list[Hypothesis]]:
-    groups, width, alpha = (
-        options.groups,
-        options.beam_size // options.groups,
-        options.length_penalty,
-    )
-    ensemble = Ensemble(members)
-    # with groups, keep `width` finished hypotheses whatever n_best is: they decide when a group
-    # stops, and so what later groups choose
-    live, finished = begin(
-        limits.repeat_interleave(groups), options.n_best if groups == 1 else width
-    )
-    sentences = torch.arange(len(limits), device=limits.device)  # (B,)
-    results: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
-    look = looks(limits.device)
-    while len(sentences):
-        pieces = live.pieces.view(len(sentences), -1, live.pieces.size(2))  # (B, G K, T)
-        logs = ensemble.step(pieces[..., -1])  # (B, G K, V)
+def _found(
+    state: Beams | Samples, ensemble: Ensemble, constraints: Constraints, options: SearchOptions
+) -> Iterator[tuple[int, list[Hypothesis]]]:
+    """Add one piece after the other until all sentences are done; yield the place of each, and what
+    was found for it."""
+    look = looks(state.pieces.device)
+    while len(state.sentences):
+        pieces = state.pieces.flatten(1, -2)  # (B, K, T), of all groups
+        logs = ensemble.step(pieces[..., -1])  # (B, K, V)
         constraints.apply(logs, pieces)
-        step = diverse_continuations(
-            logs, live.log_probabilities, width, groups=groups, diversity=options.diversity
-        )
-        beams = _beams_of_sentences(step, groups)  # (B, G K')
-        ends = which_end(step, live, width)  # (B G, K)
-        finished = keep_best(finished, live, step.endings.where(ends, -math.inf), alpha)
-        live = advance(live, step, ends)
-        live, done = _stop(live, is_done(live, finished, width, alpha), groups)  # (B,)
-        leaving, remaining = look(done)
+        state, beams = state.longer(logs, options)
+        leaving, remaining = look(state.done)
         if remaining is not None:
-            rows = _rows(leaving, groups)  # (B'' G,)
-            collect(
-                results,
-                sentences[leaving].repeat_interleave(groups).tolist(),
-                select(finished, rows),
-            )
-            rows = _rows(remaining, groups)  # (B' G,)
-            live, finished, constraints = (
-                select(live, rows),
-                select(finished, rows),
-                constraints.select(remaining),
-            )
-            sentences, beams = sentences[remaining], beams[remaining]
-        if len(sentences) and (remaining is not None or options.beam_size > 1):
+            columns = state.sentences, *state.found(options.length_penalty)
+            for place, *rows in zip(*(column[leaving].tolist() for column in columns), strict=True):
+                yield place, _read(*rows)
+            state, constraints = select(state, remaining), constraints.select(remaining)
+            beams = beams[remaining]
+        # one hypothesis continues itself
+        if len(state.sentences) and (remaining is not None or beams.size(1) > 1):
             ensemble.select(remaining, beams)
-    return results if groups == 1 else [best_distinct(one, options.n_best) for one in results]
 
 
-def advance(live: Live, step: Continuations, ends: Tensor) -> Live:
-    """Replace the live hypotheses by their best continuations; ends (B, K) marks those that
-    finish."""
-    past = live.pieces.gather(
-        1, step.beams[..., None].expand(-1, -1, live.pieces.size(2))
-    )  # (B, K', T)
-    pieces = torch.cat((past, step.pieces[..., None]), 2)  # (B, K', T + 1)
-    return Live(pieces, step.log_probabilities, live.limits, live.finished + ends.sum(1))
+def _read(
+    pieces: list[list[int]], scores: list[float], log_probabilities: list[float]
+) -> list[Hypothesis]:
+    """Read hypotheses of one sentence; a score of -inf marks an empty place."""
+    return [
+        Hypothesis([piece for piece in row if piece not in (BOS, EOS, PAD)], score, log_probability)
+        for row, score, log_probability in zip(pieces, scores, log_probabilities, strict=True)
+        if score > -math.inf
+    ]
 
 
-def is_done(live: Live, finished: Finished, beam_size: int, alpha: float) -> Tensor:
-    """Find the rows that need not or cannot continue: (B,)."""
-    reachable = best_possible(live.log_probabilities.amax(1), live.limits, alpha)  # (B,)
-    at_limit = live.pieces.size(2) > live.limits  # (B,)
-    return (live.finished >= beam_size) | at_limit | (reachable <= finished.scores[:, -1])
+def begin(limits: Tensor, options: SearchOptions) -> Beams:
+    """Start each group with one hypothesis, BOS, and with empty places for finished ones; limits
+    (B,)."""
+    sentences, groups = len(limits), options.groups
+    # with groups, keep all finished hypotheses whatever n_best is: they decide when a group stops,
+    # and so what later groups choose
+    places = options.n_best if groups == 1 else options.beam_size // groups
+    empty = torch.full((sentences, groups, places), -math.inf, device=limits.device)  # (B, G, N)
+    return Beams(
+        torch.arange(sentences, device=limits.device),
+        limits,
+        limits.new_full((sentences, groups, 1, 1), BOS),
+        torch.zeros(sentences, groups, 1, device=limits.device),
+        limits.new_zeros(sentences, groups),
+        limits.new_empty(sentences, groups, places, 0),
+        empty,
+        empty,
+    )
 
 
 def continuations(
-    logs: Tensor, log_probabilities: Tensor, beam_size: int, *, penalties: Tensor | None = None
-) -> Continuations:
-    """Find the best next pieces, from log P of each (B, K, V) and of the live hypotheses (B, K).
+    logs: Tensor, log_probabilities: Tensor, count: int, diversity: float
+) -> tuple[Tensor, Tensor]:
+    """Choose the best next pieces of each group in turn, from log P of each (B, G, K, V) and of the
+    live hypotheses (B, G, K).
 
-    penalties: (B, V) diversity penalty of each piece.
+    Returns the log-probabilities minus the penalties, and the places in K V: (B, G, K') each.
     """
-    endings = log_probabilities + logs[..., EOS]  # (B, K)
-    logs[..., EOS] = -math.inf
-    ranked = logs if penalties is None else logs - penalties[:, None]  # (B, K, V)
-    merits, beams, chosen = best_sums(
-        ranked, log_probabilities, min(beam_size, ranked[0].numel())
-    )  # (B, K')
-    if penalties is None:
-        return Continuations(merits, merits, beams, chosen, endings)
-    own = logs.flatten(1).gather(1, beams * logs.size(2) + chosen)  # (B, K')
-    return Continuations(merits, log_probabilities.gather(1, beams) + own, beams, chosen, endings)
+    found: list[tuple[Tensor, Tensor]] = []
+    for group, live in zip(logs.unbind(1), log_probabilities.unbind(1), strict=True):
+        ranked = group - _penalties(found, logs.size(3), diversity) if found else group  # (B, K, V)
+        found.append(best_sums(ranked, live, min(count, ranked[0].numel())))
+    merits, places = zip(*found, strict=True)
+    return torch.stack(merits, 1), torch.stack(places, 1)
 
 
-def diverse_continuations(
-    logs: Tensor, log_probabilities: Tensor, beam_size: int, *, groups: int, diversity: float
-) -> Continuations:
-    """Choose for the groups of each sentence in turn: (B, G K, V) and (B G, K), `beam_size` in each
-    -> B G rows."""
-    if groups == 1:
-        return continuations(logs, log_probabilities, beam_size)
-    by_group = logs.unflatten(1, (groups, -1)).unbind(1)  # (B, K, V) each
-    live = log_probabilities.unflatten(0, (-1, groups)).unbind(1)  # (B, K) each
-    penalties = torch.zeros_like(logs[:, 0])  # (B, V)
-    steps = []
-    for group_logs, values in zip(by_group, live, strict=True):
-        step = continuations(group_logs, values, beam_size, penalties=penalties)
-        steps.append(step)
-        # empty places choose nothing
-        penalties.scatter_add_(1, step.pieces, diversity * (step.merits > -math.inf).to(penalties))
-    columns = ([getattr(step, field.name) for step in steps] for field in fields(Continuations))
-    return Continuations(*(torch.stack(column, 1).flatten(0, 1) for column in columns))
+def _penalties(found: list[tuple[Tensor, Tensor]], size: int, diversity: float) -> Tensor:
+    """Compute the penalty of each piece from the choices of the groups before: (B, 1, V)."""
+    merits, places = (torch.cat(column, 1) for column in zip(*found, strict=True))  # (B, n)
+    # empty places choose nothing
+    penalties = diversity * (merits > -math.inf).to(merits.dtype)  # (B, n)
+    return merits.new_zeros(len(merits), size).scatter_add(1, places % size, penalties)[:, None]
 
 
-def which_end(step: Continuations, live: Live, beam_size: int) -> Tensor:
-    """Find the live hypotheses that end here: EOS is among the best continuations, or the limit is
-    reached: (B, K)."""
-    width = step.merits.size(1)
-    both = torch.cat((step.merits, step.endings), 1)  # (B, K' + K)
-    chosen = both.topk(min(beam_size, both.size(1))).indices  # (B, beam size)
-    ends = torch.zeros_like(both, dtype=torch.bool).scatter(1, chosen, True)[:, width:]  # (B, K)
-    at_limit = live.limits <= live.pieces.size(2)  # (B,)
-    return (ends | at_limit[:, None]) & (step.endings > -math.inf)
-
-
-def _stop(live: Live, done: Tensor, groups: int) -> tuple[Live, Tensor]:
-    """Empty the groups that are done, (B G,), so that they stay as they are; tell which sentences
-    are done: (B,)."""
-    values = live.log_probabilities.masked_fill(done[:, None], -math.inf)  # (B G, K)
-    return replace(live, log_probabilities=values), done.view(-1, groups).all(1)
-
-
-def _beams_of_sentences(step: Continuations, groups: int) -> Tensor:
-    """Number the continued hypotheses within their sentences, across groups: (B, G K')."""
-    if groups == 1:
-        return step.beams
-    first = step.endings.size(1) * torch.arange(groups, device=step.beams.device)  # (G,)
-    return (step.beams.unflatten(0, (-1, groups)) + first[:, None]).flatten(1)  # (B, G K')
-
-
-def _rows(sentences: Tensor, groups: int) -> Tensor:
-    """List the rows of the groups of sentences: (B,) -> (B G,)."""
-    if groups == 1:
-        return sentences
-    return (
-        groups * sentences[:, None] + torch.arange(groups, device=sentences.device)
-    ).flatten()  # (B G,)
+def _gather(pieces: Tensor, places: Tensor) -> Tensor:
+    """Choose hypotheses of each group: (B, G, N, T) and (B, G, K) -> (B, G, K, T)."""
+    return pieces.gather(2, places[..., None].expand(-1, -1, -1, pieces.size(3)))

@@ -8,7 +8,7 @@ averaged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from synmt.arrays import DoubleArray, IntArray
-from synmt.data.batch import Batch, collate
-from synmt.data.corpus import Example
+from synmt.arrays import DoubleArray
 from synmt.data.vocabulary import BOS, EOS, PAD, IdArray, Vocabulary
 from synmt.decode.alignment import (
     attention_to_source,
@@ -39,100 +37,54 @@ _LOGITS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class ForcedDecoding:
-    """The result of forced decoding for one pair.
+    """The result of forced decoding for one target.
 
     log_probabilities: (T,) of each target piece and of EOS, in nats.
-    cross: (T, S) attention to the source's pieces and its EOS, to which an LSTM gives no weight;
-        None if not requested.
+    cross: (T, S) attention to the source's pieces, its EOS, to which an LSTM gives no weight, and
+        all else that the decoder may attend to; (T, 0) if not requested.
     """
 
     log_probabilities: DoubleArray
-    cross: DoubleArray | None
+    cross: DoubleArray
 
 
 @torch.inference_mode()
-def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[ForcedDecoding]:
-    """Decode the targets of a batch, which is on the model's device; `attention` records
-    cross-attention."""
+def force(
+    model: Seq2Seq, memory: Memory, targets: Sequence[IdArray], *, attention: bool = False
+) -> list[ForcedDecoding]:
+    """Decode a target for each sentence of a memory; `attention` records cross-attention."""
     assert not model.training
-    with capture(model, ("cross",) if attention else ()) as captured:
-        memory, _ = model.remember(batch.source, batch.source_signals)
-        syntax = model.syntax("target", batch.target_signals)
-        states = model.decode(memory, batch.target_input, syntax)  # (B, T, D)
-    rows = _piece_log_probabilities(model, states, batch.target_output)
-    if not attention:
-        return [ForcedDecoding(row, None) for row in rows]
-    widths = batch.source.mask.sum(1).tolist()
-    found = zip(rows, attention_to_source(captured.cross), widths, strict=True)
-    return [ForcedDecoding(row, cross[: len(row), :width]) for row, cross, width in found]
-
-
-@torch.inference_mode()
-def force_targets(
-    model: Seq2Seq, memory: Memory, sentences: Sequence[int], targets: Sequence[IdArray]
-) -> list[DoubleArray]:
-    """Decode N targets of sources that are encoded already: log P of the pieces and EOS of each,
-    (T,).
-
-    sentences: (N,) row of the memory that each target translates; a source is encoded once for all
-        of its targets.
-    """
-    assert not model.training
-    device = memory.states.device
+    pieces = [target.tolist() for target in targets]
     inputs, outputs = (
-        pad_sequence([torch.tensor(row) for row in rows], True, PAD).to(device)
-        for rows in (
-            [[BOS, *target.tolist()] for target in targets],
-            [[*target.tolist(), EOS] for target in targets],
-        )
+        pad_sequence([torch.tensor(row) for row in rows], True, PAD).to(memory.states.device)
+        for rows in ([[BOS, *row] for row in pieces], [[*row, EOS] for row in pieces])
     )  # (N, T)
-    chosen = _of_sentences(memory, torch.tensor(sentences, device=device))
-    states = model.decode(chosen, inputs, model.syntax("target", {}))  # (N, T, D)
-    return _piece_log_probabilities(model, states, outputs)
-
-
-def _piece_log_probabilities(model: Seq2Seq, states: Tensor, targets: Tensor) -> list[DoubleArray]:
-    """Compute log P of targets (B, T) from states (B, T, D), in float32: B arrays without
-    padding."""
-    flat, ids = states.flatten(0, 1), targets.flatten()  # (B T, D), (B T,)
+    with capture(model, ("cross",) if attention else ()) as captured:
+        states = model.decode(memory, inputs, model.syntax("target", {}))  # (N, T, D)
     rows = max(1, _LOGITS // model.output_weight.size(0))
-    parts = zip(flat.split(rows), ids.split(rows), strict=True)
-    logs = torch.cat(
-        [
-            model.logits(part).float().log_softmax(-1).gather(1, chosen[:, None])  # (n, 1)
-            for part, chosen in parts
-        ]
-    )
-    lengths = (targets != PAD).sum(1).tolist()
-    by_target = logs.view_as(targets).cpu().double().numpy()  # (B, T)
-    return [row[:length] for row, length in zip(by_target, lengths, strict=True)]
+    parts = zip(states.flatten(0, 1).split(rows), outputs.flatten().split(rows), strict=True)
+    logs = [
+        model.logits(part).float().log_softmax(-1).gather(1, chosen[:, None])  # (n, 1)
+        for part, chosen in parts
+    ]
+    by_target = torch.cat(logs).view_as(outputs).cpu().double().numpy()  # (N, T)
+    crosses = attention_to_source(captured.cross) if attention else np.zeros((*outputs.shape, 0))
+    return [
+        ForcedDecoding(row[: len(target) + 1], cross[: len(target) + 1])
+        for row, cross, target in zip(by_target, crosses, targets, strict=True)
+    ]
 
 
-def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
+def sentences_of(memory: Memory, rows: Tensor) -> Memory:
     """Select sentences (N,) of a memory; a sentence may occur several times."""
     ends, annotations = memory.ends, memory.annotations
     return memory.edit(
         states=memory.states[rows],
         mask=memory.mask[rows],
-        ends=None if ends is None else (ends[0][:, rows], ends[1][:, rows]),
+        ends=ends and (ends[0][:, rows], ends[1][:, rows]),
         annotations=None if annotations is None else annotations[rows],
         weights=None,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Rescored:
-    """What models say about a translation that was just found.
-
-    source: (T, 2) characters of the line that each source piece covers.
-    log_probability: of its pieces and EOS, in nats.
-    cross: (T', T + 1) attention to the source, with the rows and columns of `ForcedDecoding`; None
-        if not requested.
-    """
-
-    source: IntArray
-    log_probability: float
-    cross: DoubleArray | None
 
 
 def rescore(
@@ -141,40 +93,32 @@ def rescore(
     translations: Sequence[Translation],
     *,
     attention: bool = False,
-) -> dict[int, Rescored]:
-    """Rescore the best translation of each line: by the index of the line.
+) -> Iterator[tuple[Source, ForcedDecoding]]:
+    """Decode the best translation of each line, given its source; columns of the attention beyond
+    the source's EOS are left out.
 
-    batches: for each batch the sources of each model, as `Translator.batches` yields them.
+    batches: for each batch the sources of each model, as `Translator.read` yields them.
     """
-    rescored = {}
-    for sources in batches:
-        forced = []
-        for model, own in zip(models, sources, strict=True):
-            batch = collate(_with_targets(own, translations), model.reading).to(model.device)
-            forced.append(force(model.model, batch, attention=attention))
-        for source, *by_model in zip(sources[0], *forced, strict=True):
-            logs = np.logaddexp.reduce([each.log_probabilities for each in by_model], axis=0)
-            total = float((logs - np.log(len(models))).sum())
-            cross = np.mean([each.cross for each in by_model], axis=0) if attention else None
-            rescored[source.index] = Rescored(source.spans, total, cross)
-    return rescored
+    for batch in batches:
+        best = [translations[source.index].candidates[0] for source in batch[0]]
+        targets = [np.array(one.pieces, dtype=np.int32) for one in best]
+        by_model = (
+            force(loaded.model, loaded.encode(sources), targets, attention=attention)
+            for loaded, sources in zip(models, batch, strict=True)
+        )
+        for source, *forced in zip(batch[0], *by_model, strict=True):
+            logs = np.logaddexp.reduce([one.log_probabilities for one in forced], axis=0)
+            cross = np.mean([one.cross[:, : len(source) + 1] for one in forced], axis=0)
+            yield source, ForcedDecoding(logs - np.log(len(models)), cross)
 
 
 def align(
-    translation: Translation, line: str, rescored: Rescored, target: Vocabulary
+    translation: Translation, line: str, source: Source, cross: DoubleArray, target: Vocabulary
 ) -> Translation:
-    """Add the word alignment with its line to a translation."""
-    assert rescored.cross is not None
-    best = translation.candidates[0]
+    """Add the word alignment with its line to a translation, from the attention to its source."""
+    best = translation.best
     words = whitespace_words(line), whitespace_words(best.text)
     spans = piece_spans(best.pieces, target)
-    pairs = best_pairs(word_weights(rescored.cross, spans, rescored.source, *words))
-    return replace(translation, alignment=WordAlignment(pairs, *words))
-
-
-def _with_targets(sources: Sequence[Source], translations: Sequence[Translation]) -> list[Example]:
-    targets = [translations[one.index].candidates[0].pieces for one in sources]
-    return [
-        replace(one.example, target=np.array(target, dtype=np.int32))
-        for one, target in zip(sources, targets, strict=True)
-    ]
+    pairs = best_pairs(word_weights(cross, spans, source.spans, *words))
+    places = (own.tolist() for own in words)
+    return replace(translation, alignment=WordAlignment(pairs, *places))

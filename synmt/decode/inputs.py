@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 from typing import TypeVar
 
 import numpy as np
@@ -37,13 +37,15 @@ Trees = Sequence[Parse | None]
 class Request:
     """A line to translate: its words if the run tokenizes its text.
 
+    line: its number, from 1.
     prefix: the translation has to begin with this text. It is segmented separately, so it should
         end with a whole word.
     tree: used instead of the parser's tree.
-    other_tree: the line is translated a second time with this tree (see `synmt.decode.override`).
+    other_tree: the line is translated a second time with this tree.
     """
 
     text: str
+    line: int = 1
     prefix: str = ""
     tree: Parse | None = None
     other_tree: Parse | None = None
@@ -56,15 +58,14 @@ class Source:
     index: position of the line in its window.
     spans: (T, 2) characters of the line that each piece covers; a task tag covers none.
     dropped: number of pieces beyond the model's maximum.
-    unknown: the text of each piece that the vocabulary does not have; the model reads <unk>
-        instead.
+    unknown: number of pieces that the vocabulary does not have; the model reads <unk> instead.
     """
 
     index: int
     example: Example
     spans: IntArray
     dropped: int
-    unknown: tuple[str, ...] = ()
+    unknown: int = 0
 
     def __len__(self) -> int:
         return len(self.example.source)
@@ -84,8 +85,9 @@ def segment(
     task: the tag to put before and after the line; the one after it survives when the line is too
         long.
     """
-    pieces = vocabulary.encode(tagged(line, task) if task else line)
-    end = len(pieces.ids) - (1 if task else 0)
+    pieces = vocabulary.encode(tagged(line, task))
+    before, after = (len(f"{task} "), 1) if task else (0, 0)
+    end = len(pieces.ids) - after
     dropped = max(0, len(pieces.ids) - max_pieces)
     too_many = slice(end - dropped, end)
     ids, spans = np.delete(pieces.ids, too_many), np.delete(pieces.spans, too_many, axis=0)
@@ -93,10 +95,8 @@ def segment(
     if tree is not None:
         trees["source"] = Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))
     example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
-    if task:
-        spans = np.clip(spans - len(f"{task} "), 0, len(line))  # (T, 2)
-    unknown = tuple(line[start:end].strip() for start, end in spans[ids == UNK].tolist())
-    return Source(index, example, spans, dropped, unknown)
+    spans = np.clip(spans - before, 0, len(line))  # (T, 2)
+    return Source(index, example, spans, dropped, int((ids == UNK).sum()))
 
 
 def segment_tree(
@@ -128,35 +128,24 @@ def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def zip_windows(
-    windows: Iterable[list[T]], others: Iterable[U], what: str
-) -> Iterator[tuple[list[T], list[U]]]:
-    """Pair each window of lines with as many of the others; raises SynmtError unless there are
-    equally many.
+    windows: Iterable[list[T]], others: Iterable[U] | None, what: str = "trees"
+) -> Iterator[tuple[list[T], Sequence[U | None]]]:
+    """Pair each window of lines with as many of the others, or with None if there are none; raises
+    SynmtError unless there are equally many.
 
-    what: the name of the others in that message, such as `trees`.
+    what: the name of the others in that message.
     """
-    others, count = iter(others), 0
+    rest: Iterator[U | None] = repeat(None) if others is None else iter(others)
+    count = 0
     for window in windows:
-        some = list(islice(others, len(window)))
+        some = list(islice(rest, len(window)))
         count += len(some)
         if len(some) < len(window):
-            raise SynmtError(
-                f"there are {count:,} {what}, and more lines of text", where=f"line {count + 1:,}"
-            )
+            raise SynmtError(f"there are {count:,} {what}, and more lines of text")
         yield window, some
     # reading one more also lets a reader of trees report what is left in its file
-    if next(others, None) is not None:
-        raise SynmtError(f"there are more {what} than lines of text ({count:,})")
-
-
-def zip_trees(
-    windows: Iterable[list[T]], parses: Iterable[Parse] | None
-) -> Iterator[tuple[list[T], Trees]]:
-    """Pair each window of lines with its trees, or with None for every line if there are no
-    parses."""
-    if parses is None:
-        return ((window, [None] * len(window)) for window in windows)
-    return zip_windows(windows, parses, "trees")
+    if next(rest, None) is not None:
+        raise SynmtError(f"there are {count:,} lines of text, and more {what}")
 
 
 def batches(
@@ -184,8 +173,8 @@ def in_workers(function: Callable[[T], U], items: Sequence[T], count: int) -> li
     default, for its turn.
     """
     at_once = min(count, len(items))
-    if count <= 1 or not items:
-        return [function(item) for item in items]
+    if at_once <= 1:
+        return list(map(function, items))
     before, interval = torch.get_num_threads(), sys.getswitchinterval()
     share = max(1, before // at_once)
     sys.setswitchinterval(_INTERVAL)

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 
 from synmt.arrays import Side
+from synmt.data.batch import collate
 from synmt.data.task_corpus import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
+from synmt.decode.inputs import Source
+from synmt.decode.next_piece import Member
 from synmt.errors import UsageError, naming
+from synmt.files.reading import fingerprint
 from synmt.files.schemas import RunParser
+from synmt.model.attention import Memory
 from synmt.model.build import build_for
 from synmt.model.device import InferencePrecision, choose_device, keep_freed_memory
 from synmt.model.seq2seq import Predictor, Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
+from synmt.parsing.models import ADDED
+from synmt.parsing.parser import NOT_IN_TREES
 from synmt.recipe.data import parser_model
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
+from synmt.syntax.parse import SCENES
 from synmt.syntax.reading import Reading, reading_of
-from synmt.tokenization.word_tokenizer import RAW, WordTokenizer, load_tokenizers
+from synmt.tokenization.word_tokenizer import WordTokenizer, load_tokenizers
 
 READ = (
     "run.json",
@@ -56,11 +64,9 @@ class LoadedModel:
     target: Vocabulary
     device: torch.device
     reading: Reading
-    parser: RunParser | None = None
-    decoder: Predictor | None = None
-    tokenizers: Mapping[Side, WordTokenizer] = field(
-        default_factory=lambda: {"source": RAW, "target": RAW}
-    )
+    parser: RunParser | None
+    decoder: Predictor | None
+    tokenizers: Mapping[Side, WordTokenizer]
 
     @property
     def task(self) -> str:
@@ -68,7 +74,7 @@ class LoadedModel:
         without tags."""
         return TRANSLATION if self.recipe.tasks.parsing != "none" else ""
 
-    @cached_property
+    @property
     def linearises(self) -> bool:
         """Whether the model reads linearised trees in place of sources
         (`tasks.mixed_only`)."""
@@ -83,6 +89,28 @@ class LoadedModel:
     def needs_arcs(self) -> bool:
         """Whether the trees have to come with arc probabilities."""
         return self.reading.arcs and not self.reading.certain
+
+    @property
+    def features(self) -> list[str]:
+        """The features of words that the trees have to give."""
+        return [*self.reading.of_parser, *[SCENES] * self.reading.scenes]
+
+    @cached_property
+    def parser_key(self) -> str:
+        """A key that is equal for parsers with equal trees."""
+        identity = (self.parser or {}).items()
+        return fingerprint(sorted(one for one in identity if one[0] not in NOT_IN_TREES | ADDED))
+
+    def member(self, sources: Sequence[Source]) -> Member:
+        """Let the model read sources, for a search."""
+        batch = collate([source.example for source in sources], self.reading).to(self.device)
+        return Member(self.model, batch.source, batch.source_signals, self.decoder)
+
+    @torch.inference_mode()
+    def encode(self, sources: Sequence[Source]) -> Memory:
+        """Encode sources."""
+        member = self.member(sources)
+        return self.model.remember(member.source, member.signals)[0]
 
 
 def load_model(
@@ -133,49 +161,20 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
 
     folders: of their runs, for the message.
     """
-    for model, folder in zip(models[1:], folders[1:], strict=True):
-        for what, read, do in _SHARED:
-            if read(model) != read(models[0]):
-                do = f"The runs of an ensemble must {do}"
-                raise UsageError(what.format(folders[0]), where=folder, do=do)
+    for model, folder in zip(models, folders, strict=True):
+        if _shared(model) != _shared(models[0]):
+            raise UsageError(
+                "its vocabularies, tokenization, task or linearised trees differ from those of "
+                f"{folders[0]}",
+                where=folder,
+                do="The runs of an ensemble must be prepared from one corpus with the same "
+                "`vocabulary`, `text` and `tasks`",
+            )
 
 
-def _trees_of(model: LoadedModel) -> tuple[Any, ...] | None:
-    return (model.parser, model.reading.control) if model.linearises else None
-
-
-_PREPARED = "be prepared from one corpus with the same `vocabulary` section"
-_TOKENIZED = "have the same `text`, `target_text` and training text"
-_SHARED: tuple[tuple[str, Callable[[LoadedModel], Any], str], ...] = (
-    (
-        "its source vocabulary differs from that of {}",
-        lambda model: model.source.to_bytes(),
-        _PREPARED,
-    ),
-    (
-        "its target vocabulary differs from that of {}",
-        lambda model: model.target.to_bytes(),
-        _PREPARED,
-    ),
-    (
-        "its source is not tokenized as that of {}",
-        lambda model: model.tokenizers["source"].identity,
-        _TOKENIZED,
-    ),
-    (
-        "its target is not tokenized as that of {}",
-        lambda model: model.tokenizers["target"].identity,
-        _TOKENIZED,
-    ),
-    (
-        "only one of this run and {} was trained with task tags",
-        lambda model: model.task,
-        "have the same `tasks.parsing`",
-    ),
-    (
-        "it reads other linearised trees than {}, or only one of the two reads such trees",
-        _trees_of,
-        "have the same `tasks.mixed_only` and the same parser",
-    ),
-)
-"""What the models of an ensemble share: the message if they do not, how to read it, and advice."""
+def _shared(model: LoadedModel) -> list[Any]:
+    """List what the models of an ensemble must have in common."""
+    vocabularies = model.source.to_bytes(), model.target.to_bytes()
+    tokenizers = [tokenizer.identity for tokenizer in model.tokenizers.values()]
+    trees = model.linearises and (model.parser, model.reading.control)
+    return [vocabularies, tokenizers, model.task, trees]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from synmt.errors import SynmtError, UsageError, all_in_one, unknown_name
+from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.options import MAX_BEAM, MAX_PENALTY, Option, Range, out_of_range
 
 if TYPE_CHECKING:
@@ -114,11 +113,11 @@ class SearchOptions:
     n_best: Annotated[int, Range(1), _search("Number of translations for each line.")] = 1
     groups: Annotated[
         int,
+        Range(1),
         _search(
             "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for "
             "more variety in an n-best list. Duplicates are removed, so a list may be shorter "
-            "than --n-best.",
-            minimum=1,
+            "than --n-best."
         ),
     ] = 1
     diversity: Annotated[
@@ -138,44 +137,18 @@ class SearchOptions:
     sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
-        problems = [*out_of_range(self), *_conflicts(self)]
-        if self.sampling is not None:
-            problems += out_of_range(self.sampling)
+        problems: list[SynmtError] = [*out_of_range(self), *out_of_range(self.sampling)]
         if problems:
             raise all_in_one(problems)
+        if self.sampling is None and self.n_best > self.beam_size:
+            raise UsageError(f"--n-best {self.n_best} needs a wider beam (--beam-size)")
+        if self.beam_size % self.groups or (self.groups > 1 and self.sampling is not None):
+            raise UsageError(
+                f"--groups {self.groups} must divide --beam-size, and does not go with --sample"
+            )
 
     @classmethod
     def from_recipe(cls, decoding: DecodingRecipe, **changes: Any) -> SearchOptions:
         """Take the values of a recipe, except for `changes`, which are any fields of this
         record."""
-        names = [one.name for one in fields(cls)]
-        for name in changes:
-            if name not in names:
-                raise unknown_name("option", name, names)
         return cls(**{**decoding.model_dump(), **changes})
-
-
-def _conflicts(options: SearchOptions) -> Iterator[SynmtError]:
-    beam_size, groups, n_best = options.beam_size, options.groups, options.n_best
-    if options.sampling is not None:
-        if groups != 1:
-            yield UsageError(
-                "sampling has no beam to divide into groups", do="Leave out --groups or --sample"
-            )
-        return
-    if not 1 <= beam_size <= MAX_BEAM:
-        return
-    if n_best > beam_size:
-        yield UsageError(
-            f"a beam of {beam_size} cannot give {n_best} translations",
-            allowed=f"Allowed: --n-best from 1 to {beam_size}",
-            do="Use a wider beam (--beam-size)",
-        )
-    if groups < 1 or beam_size % groups:
-        divisors = ", ".join(
-            str(number) for number in range(1, beam_size + 1) if beam_size % number == 0
-        )
-        yield UsageError(
-            f"a beam of {beam_size} cannot be divided into {groups} equal groups",
-            allowed=f"Allowed: --groups {divisors}",
-        )

@@ -10,22 +10,21 @@ vocabularies.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import zip_longest
+from itertools import chain, count, zip_longest
 from typing import Any
 
 import numpy as np
 import torch
 
 from synmt.arrays import SIDES, DoubleArray, IntArray
-from synmt.data.batch import collate
-from synmt.data.vocabulary import UNK, Pieces
+from synmt.data.vocabulary import UNK
 from synmt.decode.beam import broken_weights
-from synmt.decode.forced import force_targets
-from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
-from synmt.decode.remote import RemoteTranslator, in_order_remotely
+from synmt.decode.forced import force, sentences_of
+from synmt.decode.inputs import Trees, batches, windows, zip_windows
+from synmt.decode.remote import SharedTranslator
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Parse
@@ -106,7 +105,7 @@ class Totals:
     def __init__(self) -> None:
         self.pairs = self.left_out = self.unknown = 0
         self.log_probability = 0.0
-        self.units = {"piece": 0, "word": 0, "character": 0}
+        self.units = Counter(piece=0, word=0, character=0)
 
     def add(self, score: PairScore) -> None:
         """Add one pair."""
@@ -116,14 +115,13 @@ class Totals:
         self.pairs += 1
         self.unknown += score.unknown
         self.log_probability += score.log_probability
-        self.units["piece"] += score.pieces
-        self.units["word"] += len(score.target.split()) + 1
-        self.units["character"] += len(score.target) + 1
+        words, characters = len(score.target.split()), len(score.target)
+        self.units.update(piece=score.pieces, word=words + 1, character=characters + 1)
 
     @property
     def mean(self) -> float:
         """Mean log-probability of a sentence, in nats."""
-        return self.log_probability / self.pairs if self.pairs else 0.0
+        return self.log_probability / max(1, self.pairs)
 
     def perplexity(self, unit: str) -> float:
         """Compute the perplexity by piece, word or character; the end of a sentence counts as
@@ -131,28 +129,23 @@ class Totals:
         return _perplexity(self.log_probability, max(1, self.units[unit]))
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values; None where there are no pairs, and for an infinite perplexity."""
-        perplexities = {
-            unit: finite(self.perplexity(unit)) if self.pairs else None for unit in self.units
-        }
-        return {
+        """Return plain values; None where there are no pairs."""
+        values: dict[str, Any] = {
             "pairs": self.pairs,
             "left_out": self.left_out,
             "unknown_pieces": self.unknown,
             "mean_log_probability": self.mean if self.pairs else None,
-            **{f"{unit}s": count for unit, count in self.units.items()},
-            **{f"perplexity_by_{unit}": value for unit, value in perplexities.items()},
         }
+        for unit, number in self.units.items():
+            values[f"{unit}s"] = number
+            values[f"perplexity_by_{unit}"] = self.perplexity(unit) if self.pairs else None
+        return values
 
 
 def _perplexity(log_probability: float, units: int) -> float:
+    # JSON has null in place of infinity
     mean = -log_probability / units
     return math.exp(mean) if mean < 700 else math.inf
-
-
-def finite(value: float | None) -> float | None:
-    """Replace infinity, which JSON does not have, by None."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def score_pairs(
@@ -161,18 +154,27 @@ def score_pairs(
     targets: Iterable[str],
     parses: Iterable[Parse] | None = None,
     *,
-    other: RemoteTranslator | None = None,
+    other: SharedTranslator | None = None,
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
     parses: a tree for each source, of its words if the run tokenizes text; without them, sources
         are parsed if the model reads trees.
-    other: remote translators, which score several windows at once.
+    other: may share the work with other processes.
     """
-    alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
-    for [score] in score_alternatives(translator, alternatives, parses, other=other):
-        yield score
+    alternatives = _alternatives(sources, targets)
+    return chain.from_iterable(score_alternatives(translator, alternatives, parses, other=other))
+
+
+def _alternatives(sources: Iterable[str], targets: Iterable[str]) -> Iterator[Alternatives]:
+    for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
+        if source is None or target is None:
+            raise SynmtError(
+                f"sources or targets have no line {number}, and the others do",
+                do="Line n of both must belong together",
+            )
+        yield source, (target,)
 
 
 def score_alternatives(
@@ -180,38 +182,19 @@ def score_alternatives(
     alternatives: Iterable[Alternatives],
     parses: Iterable[Parse] | None = None,
     *,
-    other: RemoteTranslator | None = None,
+    other: SharedTranslator | None = None,
 ) -> Iterator[list[PairScore]]:
     """Score several targets of each source, which is parsed and encoded once for all of them.
 
     Raises UsageError for an ensemble.
 
-    other: remote translators, which score several windows at once.
+    other: may share the work with other processes.
     """
     translator.refuse_ensemble("a score of given translations")
-    size = (other or translator).window
-    pairs = enumerate(zip_trees(windows(alternatives, size), parses))
-    items = ((1 + size * index, window) for index, window in pairs)
-    if other:
-        results = in_order_remotely(_score_window, other, items)
-    else:
-        results = (_score_window(translator, item) for item in items)
-    for scores in results:
-        yield from scores
-
-
-@dataclass(frozen=True, eq=False)
-class _Target:
-    """A target in pieces.
-
-    source, row: its source, and where this is in the memory.
-    index: among the targets of its source.
-    """
-
-    source: Source
-    row: int
-    index: int
-    pieces: Pieces
+    shared = other or SharedTranslator(translator, translator.window)
+    made = zip_windows(windows(alternatives, shared.window), parses)
+    items = zip(count(1, shared.window), made, strict=False)
+    return chain.from_iterable(shared.work(_score_window, items))
 
 
 @torch.inference_mode()
@@ -227,53 +210,38 @@ def _score_window(
         for line, (source, (_, alternatives)) in enumerate(zip(lines, raw, strict=True), number)
     ]
     [loaded], size = translator.models, translator.options.batch_size
+    longest = translator.max_pieces
     for sources in translator.source_batches(lines, translator.trees(lines, given, number)):
-        batch = collate([source.example for source in sources], loaded.reading).to(loaded.device)
-        memory, _ = loaded.model.remember(batch.source, batch.source_signals)
+        memory = loaded.encode(sources)
         segmented = [
-            _Target(source, row, index, translator.target.encode(score.target))
+            (row, index, translator.target.encode(score.target))
             for row, source in enumerate(sources)
             for index, score in enumerate(scores[source.index])
         ]
-        longest, most = translator.max_pieces, _PIECES * size
-        for part in batches(segmented, partial(_length, longest), sentences=size, pieces=most):
-            ids = [one.pieces.ids[:longest] for one in part]
-            logs = force_targets(loaded.model, memory, [one.row for one in part], ids)
-            for target, values in zip(part, logs, strict=True):
-                alternatives = scores[target.source.index]
-                score = alternatives[target.index]
-                alternatives[target.index] = _scored(score, target, longest, values)
+        for part in batches(
+            segmented,
+            lambda one: min(longest, len(one[2].ids)),
+            sentences=size,
+            pieces=_PIECES * size,
+        ):
+            rows = torch.tensor([row for row, _, _ in part], device=memory.states.device)
+            ids = [pieces.ids[:longest] for _, _, pieces in part]
+            forced = force(loaded.model, sentences_of(memory, rows), ids)
+            for (row, index, pieces), one in zip(part, forced, strict=True):
+                source, values = sources[row], one.log_probabilities
+                if not np.isfinite(values).all():
+                    raise broken_weights()
+                score, dropped = scores[source.index][index], max(0, len(pieces.ids) - longest)
+                end = len(score.target)
+                spans = np.concatenate((pieces.spans[:longest], [[end, end]]))  # (T, 2)
+                # the probability of EOS after half a sentence is meaningless
+                scored = len(spans) - (dropped > 0)
+                scores[source.index][index] = replace(
+                    score,
+                    log_probabilities=values[:scored],
+                    spans=spans[:scored],
+                    source_dropped=source.dropped,
+                    target_dropped=dropped,
+                    unknown=int((pieces.ids[:longest] == UNK).sum()),
+                )
     return scores
-
-
-def _length(longest: int, target: _Target) -> int:
-    return min(longest, len(target.pieces.ids))
-
-
-def _scored(score: PairScore, target: _Target, longest: int, values: DoubleArray) -> PairScore:
-    if not np.isfinite(values).all():
-        raise broken_weights()
-    pieces, end = target.pieces, len(score.target)
-    dropped = max(0, len(pieces.ids) - longest)
-    spans = np.concatenate((pieces.spans[:longest], [[end, end]]))  # (T, 2)
-    # the probability of EOS after half a sentence is meaningless
-    scored = len(spans) - (dropped > 0)
-    return replace(
-        score,
-        log_probabilities=values[:scored],
-        spans=spans[:scored],
-        source_dropped=target.source.dropped,
-        target_dropped=dropped,
-        unknown=int((pieces.ids[:longest] == UNK).sum()),
-    )
-
-
-def _zip_lines(sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
-        if source is None or target is None:
-            longer = "sources than targets" if target is None else "targets than sources"
-            raise SynmtError(
-                f"there are more {longer}: one has no line {number}",
-                do="Line n of both must belong together",
-            )
-        yield source, target

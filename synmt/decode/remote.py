@@ -4,24 +4,21 @@ cluster; and finding on disk those that an interrupted command has finished."""
 from __future__ import annotations
 
 import json
-import logging
 import math
 import pickle
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import tee
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from synmt.decode.inputs import Request
-from synmt.decode.loaded_model import READ
-from synmt.decode.override import translate_counterfactually
-from synmt.decode.records import Result
+from synmt.decode.records import Record, requests_of
+from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.files.writing import is_stream, write_atomically
@@ -37,70 +34,68 @@ _WINDOWS = 4
 longer than it saves."""
 _LINES = 128
 """Lines that a forked process must have."""
-_PARSER = "parser"
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class RemoteTranslator:
-    """A translator of other processes: forks of this one have it already, and others load it.
+class SharedTranslator:
+    """A translator that works here, in other processes, or in workers of a cluster: forks of this
+    process have it already, and others load it.
 
+    here: the translator of this process.
+    window: number of lines that are best translated at once.
     runs: run folders.
     loading: keyword arguments of `Translator.load`.
-    window: number of lines that are best translated at once.
-    processes: how many processes of this machine translate.
+    processes: how many processes of this machine translate; one is this process itself.
     pool: these processes, if they are forks.
-    parser: the files of the parser, if it travels to a cluster, by their paths in its folder.
+    parses: whether lines have to be parsed.
     """
 
-    runs: tuple[Path, ...]
-    loading: Mapping[str, Any]
+    portable: ClassVar[str] = "portable_translator:PortableTranslator"
+    """What travels to a cluster in its place, see `synmt.cluster`."""
+
+    here: Translator | None
     window: int
+    runs: tuple[Path, ...] = ()
+    loading: Mapping[str, Any] = field(default_factory=dict)
     processes: int = 1
     pool: Pool | None = None
-    parser: Mapping[str, Path] = field(default_factory=dict)
+    parses: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.runs, self.loading, self.window)
+        return type(self), (None, self.window, self.runs, self.loading)
 
     @cached_property
     def translator(self) -> Translator:
         """The translator of the process that asks for it."""
-        return inherited() or Translator.load(*self.runs, **self.loading)
+        return self.here or inherited() or Translator.load(*self.runs, **self.loading)
 
-    def files(self) -> dict[str, Path]:
-        """Name the files by their paths in a folder of copies; the chosen weights become the final
-        ones."""
-        found = {f"{_PARSER}/{name}": path for name, path in self.parser.items()}
-        for number, folder in enumerate(self.runs):
-            run = find_run(folder)
-            paths = (path for kind in READ for path in run.folder.glob(kind))
-            found |= {f"{number}/{path.relative_to(run.folder)}": path for path in paths}
-            weights = run.weights_of(self.loading.get("checkpoint", "final"))
-            found[f"{number}/{run.weights.name}"] = weights
-        return found
+    def work(
+        self, work: Callable[[Translator, T], R], items: Iterator[T], *, keeps: bool = False
+    ) -> Iterator[R]:
+        """Yield `work(translator, item)` of each item in their order.
 
-    def relocated(self, folder: Path) -> RemoteTranslator:
-        """Make the same translator, which loads copies of the files."""
-        runs = tuple(folder / str(number) for number in range(len(self.runs)))
-        loading = {**self.loading, "checkpoint": "final"}
-        if (folder / _PARSER).is_dir():
-            loading["parser"] = str(folder / _PARSER)
-        return replace(self, runs=runs, loading=loading)
+        keeps: whether the same command goes on from what is finished.
+        """
+        there, where = partial(_work_there, work), Path(*self.runs[:1])
+        workers, pool = self.processes, self.pool
+        return in_order(there, self, items, workers, where=where, keeps=keeps, pool=pool)
+
+
+def _work_there(work: Callable[[Translator, T], R], shared: SharedTranslator, item: T) -> R:
+    return work(shared.translator, item)
 
 
 @contextmanager
-def remote_translator(
+def shared_translator(
     translator: Translator,
     runs: Sequence[Path],
     loading: Mapping[str, Any],
     *,
     lines: int | None,
     has_trees: bool = False,
-) -> Iterator[RemoteTranslator | None]:
+) -> Iterator[SharedTranslator]:
     """Choose who works on lines: the cluster in use, else processes if the lines are many, else
-    (None) the translator.
+    this process.
 
     Threads of one process wait for each other in Python, and they parse one after the other. A GPU
     has one process.
@@ -109,106 +104,46 @@ def remote_translator(
     lines: how many there are; None if they come one by one.
     has_trees: whether all lines come with trees.
     """
-    other = RemoteTranslator(tuple(runs), loading, translator.window)
-    if cluster_in_use():
-        # the parsers of an ensemble have to be where its runs have recorded them
-        parses = translator.reads_trees and translator.parser_identity and not has_trees
-        travels = parses and len(runs) == 1
-        yield replace(other, parser=translator.parser.files() if travels else {})
-        return
-    if lines is None or translator.device.type != "cpu":
-        yield None
-        return
-    forks = can_fork()
-    processes = process_count(lines // (_LINES if forks else _WINDOWS * other.window))
-    if processes == 1:
-        yield None
-    elif forks:
-        with _forked(translator, replace(other, processes=processes), lines) as copies:
-            yield copies
+    parses = translator.reads_trees and not has_trees
+    shared = SharedTranslator(translator, translator.window, tuple(runs), loading, parses=parses)
+    forks, count = can_fork(), lines or 0
+    processes = process_count(count // (_LINES if forks else _WINDOWS * shared.window))
+    if processes == 1 or translator.device.type != "cpu" or cluster_in_use():
+        yield shared
+    elif not forks:
+        yield replace(shared, processes=processes)
     else:
-        yield replace(other, processes=processes)
-
-
-@contextmanager
-def _forked(
-    translator: Translator, other: RemoteTranslator, lines: int
-) -> Iterator[RemoteTranslator | None]:
-    processes = other.processes
-    try:
-        pool = Pool(processes, inherited=translator)
-    except SynmtError as error:
-        _logger.warning("%s, so this one does all the work", error.what)
-        yield None
-        return
-    # all processes have as many windows, of like size, so that all end at the same time
-    windows = processes * math.ceil(lines / (processes * other.window))
-    try:
-        yield replace(other, window=math.ceil(lines / windows), pool=pool)
-    finally:
-        pool.end()
-
-
-def in_order_remotely(
-    work: Callable[[Translator, T], R],
-    other: RemoteTranslator,
-    items: Iterator[T],
-    *,
-    keeps: bool = False,
-) -> Iterator[R]:
-    """Yield `work(translator, item)` of each item in their order.
-
-    keeps: whether the same command goes on from what is finished.
-    """
-    by_other = partial(_work_there, work)
-    return in_order(
-        by_other, other, items, other.processes, where=other.runs[0], keeps=keeps, pool=other.pool
-    )
-
-
-def _work_there(work: Callable[[Translator, T], R], other: RemoteTranslator, item: T) -> R:
-    return work(other.translator, item)
-
-
-_Numbered = tuple[int, list[Request]]
-"""The number of the first line of a window, and its requests."""
+        # all processes have as many windows, of like size, so that all end at the same time
+        windows = processes * math.ceil(count / (processes * shared.window))
+        window, pool = math.ceil(count / windows), Pool(processes, inherited=translator)
+        try:
+            yield replace(shared, window=window, processes=processes, pool=pool)
+        finally:
+            pool.end()
 
 
 def translate_windows(
-    translator: Translator,
-    windows: Iterable[list[Request]],
-    *,
-    other: RemoteTranslator | None = None,
+    shared: SharedTranslator,
+    windows: Iterable[list[Record]],
     finished: FinishedWindows | None = None,
-) -> Iterator[Sequence[Result]]:
-    """Translate windows of words in their order, also with the other trees of requests that have
-    one.
+) -> Iterator[tuple[list[Record], list[Translation]]]:
+    """Translate windows of words in their order.
 
-    other: remote translators, which translate several windows at once.
     finished: windows whose translations are on disk.
     """
-
-    def translated(some: Iterator[_Numbered]) -> Iterator[Sequence[Result]]:
-        if other:
-            return in_order_remotely(_translate, other, some, keeps=finished is not None)
-        return (_translate(translator, window) for window in some)
-
-    numbered = _numbered(windows)
-    return finished.translate(numbered, translated) if finished else translated(numbered)
-
-
-def _numbered(windows: Iterable[list[Request]]) -> Iterator[_Numbered]:
-    number = 1
-    for window in windows:
-        yield number, window
-        number += len(window)
+    # each window is looked for once: another process may store it at any time
+    found, again = tee((window, finished and finished.read(window)) for window in windows)
+    missing = (requests_of(window) for window, stored in again if stored is None)
+    others = shared.work(_translate, missing, keeps=finished is not None)
+    for window, stored in found:
+        translations = next(others) if stored is None else stored
+        if finished and stored is None:
+            finished.write(window, translations)
+        yield window, translations
 
 
-def _translate(translator: Translator, window: _Numbered) -> Sequence[Result]:
-    number, requests = window
-    if any(request.other_tree is not None for request in requests):
-        return translate_counterfactually(translator, requests, number)
-    return translator.translate_requests(requests, number)
+def _translate(translator: Translator, requests: list[Request]) -> list[Translation]:
+    return translator.translate_requests(requests)
 
 
 @dataclass(frozen=True)
@@ -222,33 +157,18 @@ class FinishedWindows:
     folder: Path
     job: str
 
-    def translate(
-        self,
-        windows: Iterator[_Numbered],
-        translated: Callable[[Iterator[_Numbered]], Iterator[Sequence[Result]]],
-    ) -> Iterator[Sequence[Result]]:
-        """Yield the translations of windows in their order; `translated` makes those that are not
-        on disk."""
-        # each window is looked for once: another process may store it at any time
-        looked_for, again = tee(
-            (window, path := self._path(window), read_cached_json(path, list[Result]))
-            for window in windows
-        )
-        others = translated(window for window, _, results in again if results is None)
-        for _, path, results in looked_for:
-            if results is None:
-                results = next(others)
-                with write_atomically(path) as out:
-                    out.write(json.dumps(results, default=_plain))
-            yield results
+    def read(self, window: list[Record]) -> list[Translation] | None:
+        """Read the translations of a window; None if they are not on disk."""
+        return read_cached_json(self._path(window), list[Translation])
 
-    def _path(self, window: _Numbered) -> Path:
-        return self.folder / fingerprint(self.job, pickle.dumps(window))
+    def write(self, window: list[Record], translations: list[Translation]) -> None:
+        """Write the translations of a window."""
+        with write_atomically(self._path(window)) as out:
+            # a quarter of the time of `asdict`, which copies every number
+            out.write(json.dumps(translations, default=vars))
 
-
-def _plain(value: Any) -> Any:
-    # a quarter of the time of `asdict`, which copies every number
-    return vars(value) if is_dataclass(value) else value.tolist()
+    def _path(self, window: list[Record]) -> Path:
+        return self.folder / fingerprint(self.job, pickle.dumps(requests_of(window)))
 
 
 @contextmanager
@@ -263,11 +183,10 @@ def finished_windows(
     if output is None or is_stream(output):
         yield None
         return
-    checkpoint = loading.get("checkpoint", "final")
-    found = [find_run(run) for run in runs]
-    paths = [(run.weights_of(checkpoint), run.folder / "recipe.yaml") for run in found]
-    hashes = [stored_sha256(path) for pair in paths for path in pair]
-    job = fingerprint(versions(), sorted(map(repr, loading.items())), hashes)
+    read = []
+    for run in map(find_run, runs):
+        weights = run.weights_of(loading.get("checkpoint", "final"))
+        read += [stored_sha256(weights), stored_sha256(run.folder / "recipe.yaml")]
     folder = output.with_name(f".{output.name}.windows")
-    yield FinishedWindows(folder, job)
+    yield FinishedWindows(folder, fingerprint(versions(), sorted(map(repr, loading.items())), read))
     shutil.rmtree(folder, ignore_errors=True)

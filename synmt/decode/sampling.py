@@ -19,23 +19,14 @@ SplitMix64's output function (Steele, Lea & Flood, 2014), modulo 2^64:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS, PAD
-from synmt.decode.hypotheses import (
-    Finished,
-    Hypothesis,
-    best_first,
-    collect,
-    length_penalty,
-    looks,
-    select,
-)
-from synmt.decode.next_piece import Constraints, Ensemble, Member
+from synmt.decode.next_piece import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.model.device import drawing_type
 
@@ -53,17 +44,18 @@ _BITS = 52
 
 @dataclass(frozen=True)
 class Samples:
-    """K unfinished samples of each of B sentences.
+    """K samples of each of B sentences.
 
-    places: (B,) position of the sentence in the results.
+    sentences: (B,) their places among the results.
     numbers: (B,) identify the sentences, for the random numbers.
-    limits: (B,) maximum number of pieces, EOS included.
+    limits: (B,) maximum number of pieces, EOS included; at the limit, a translation ends with EOS,
+        whatever its probability.
     samples: (B, K) number of the sample, for the random numbers.
     pieces: (B, K, T) BOS first; a finished sample ends in EOS and PAD.
     log_probabilities: (B, K) of the pieces so far, as the model gives them.
     """
 
-    places: Tensor
+    sentences: Tensor
     numbers: Tensor
     limits: Tensor
     samples: Tensor
@@ -76,58 +68,62 @@ class Samples:
         newest = self.pieces[..., -1]  # (B, K)
         return (newest == EOS) | (newest == PAD)
 
+    @property
+    def done(self) -> Tensor:
+        """Which sentences have only complete samples: (B,)."""
+        return self.finished.all(1)
 
-def sample(
-    members: Sequence[Member],
-    options: SearchOptions,
-    constraints: Constraints,
-    limits: Tensor,
-    numbers: Sequence[int],
-) -> list[list[Hypothesis]]:
-    """Draw `n_best` translations of each source independently, so two may be equal; return them
-    best first.
+    def found(self, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Return pieces, scores and log-probabilities of the samples: (B, K, T) and (B, K)."""
+        lengths = (self.pieces != PAD).sum(2) - 1  # (B, K)
+        scores = self.log_probabilities / length_penalty(lengths, alpha)  # (B, K)
+        return self.pieces, scores, self.log_probabilities
 
-    limits: (B,) maximum number of pieces; at the limit, a translation ends with EOS, whatever its
-        probability.
-    numbers: identify the sentences, for the random numbers.
+    def longer(self, logs: Tensor, options: SearchOptions) -> tuple[Samples, Tensor]:
+        """Draw the next piece of each sample from log P of the allowed ones, (B, K, V).
+
+        Returns the longer samples, and which sample each one continues: itself, (B, K).
+        """
+        assert options.sampling is not None
+        place, limits = self.pieces.size(2), self.limits[:, None]  # (B, 1)
+        pieces = torch.arange(logs.size(2), device=logs.device)  # (V,)
+        names = self.numbers[:, None, None], self.samples[..., None], place - 1, pieces
+        random = uniform(options.sampling.seed, *names)  # (B, K, V)
+        # One random number per step and the cumulative sum of the weights would do as well, but the
+        # sums of thousands of pieces change with the rounding of a batch, and each change may draw
+        # another piece.
+        newest = (masses(logs, options.sampling) / -random.log()).argmax(-1)  # (B, K)
+        newest = newest.masked_fill(limits <= place, EOS)
+        values = logs.gather(2, newest[..., None])[..., 0]  # (B, K)
+        newest = newest.masked_fill(self.finished, PAD)[..., None]  # (B, K, 1)
+        longer = replace(
+            self,
+            pieces=torch.cat((self.pieces, newest), 2),
+            log_probabilities=self.log_probabilities + values.masked_fill(self.finished, 0.0),
+        )
+        return longer, torch.arange(values.size(1), device=logs.device).expand_as(values)
+
+
+def begin_samples(
+    limits: Tensor, numbers: Sequence[int], count: int, size: int
+) -> Iterator[Samples]:
+    """Start `count` samples of each sentence, in parts that fit into memory.
+
+    limits: (B,) maximum number of pieces.
+    numbers: identify the sentences.
+    size: of the vocabulary.
     """
-    assert options.sampling is not None
-    assert len(numbers) == len(limits), (len(numbers), len(limits))
-    results: list[list[Hypothesis]] = [[] for _ in numbers]
-    rows = _LOGITS // members[0].model.output_weight.size(0)
-    parallel = max(1, rows // max(1, len(numbers)))
-    for first in range(0, options.n_best, parallel):
-        samples = _begin(limits, numbers, range(first, min(first + parallel, options.n_best)))
-        ensemble, rules, look = Ensemble(members), constraints, looks(limits.device)
-        while len(samples.places):
-            logs = ensemble.step(samples.pieces[..., -1])  # (B, K, V)
-            rules.apply(logs, samples.pieces)
-            samples = draw(logs, samples, options.sampling)
-            leaving, remaining = look(samples.finished.all(1))
-            if remaining is not None:
-                _collect(results, select(samples, leaving), options.length_penalty)
-                samples, rules = select(samples, remaining), rules.select(remaining)
-            if len(samples.places):
-                beams = torch.arange(samples.pieces.size(1), device=limits.device)  # (K,)
-                ensemble.select(remaining, beams.expand(len(samples.places), -1))
-    return [best_first(one) for one in results]
-
-
-def draw(logs: Tensor, samples: Samples, sampling: Sampling) -> Samples:
-    """Draw the next piece of each sample from log P of the allowed ones, (B, K, V)."""
-    place = samples.pieces.size(2) - 1
-    pieces = torch.arange(logs.size(2), device=logs.device)  # (V,)
-    random = uniform(
-        sampling.seed, samples.numbers[:, None, None], samples.samples[..., None], place, pieces
-    )  # (B, K, V)
-    newest = first_of(random, masses(logs, sampling))  # (B, K)
-    newest = newest.masked_fill(samples.limits[:, None] <= place + 1, EOS)
-    values = logs.gather(2, newest[..., None])[..., 0]  # (B, K)
-    return replace(
-        samples,
-        pieces=torch.cat((samples.pieces, newest.masked_fill(samples.finished, PAD)[..., None]), 2),
-        log_probabilities=samples.log_probabilities + values.masked_fill(samples.finished, 0.0),
-    )
+    sentences, device = len(limits), limits.device
+    parallel = max(1, _LOGITS // size // max(1, sentences))
+    for samples in torch.arange(count, device=device).split(parallel):
+        yield Samples(
+            torch.arange(sentences, device=device),
+            torch.tensor(numbers, device=device, dtype=torch.long),
+            limits,
+            samples.expand(sentences, -1),
+            limits.new_full((sentences, len(samples), 1), BOS),
+            torch.zeros(sentences, len(samples), device=device),
+        )
 
 
 def masses(logs: Tensor, sampling: Sampling) -> Tensor:
@@ -138,33 +134,17 @@ def masses(logs: Tensor, sampling: Sampling) -> Tensor:
     ).exp()  # (…, V)
     if not sampling.top_k and sampling.top_p == 1:
         return mass
-    pieces = _most_probable(logs, mass, sampling)  # (…, k)
+    pieces = logs.topk(min(sampling.top_k or _TOP, logs.size(-1))).indices  # (…, k)
     best = mass.gather(-1, pieces)  # (…, k)
     whole = best if sampling.top_k else mass  # (…, k) or (…, V)
-    # a piece is needed if the more probable ones do not reach top_p without it
-    needed = best.cumsum(-1) - best < sampling.top_p * whole.sum(-1, keepdim=True)  # (…, k)
-    return torch.zeros_like(mass).scatter(-1, pieces, best * needed)
-
-
-def _most_probable(logs: Tensor, mass: Tensor, sampling: Sampling) -> Tensor:
-    """List the most probable pieces in order: all that may be drawn, perhaps more: (…, V) -> (…,
-    k)."""
-    size = logs.size(-1)
-    if sampling.top_k:
-        return logs.topk(min(sampling.top_k, size)).indices
+    enough = sampling.top_p * whole.sum(-1, keepdim=True)  # (…, 1)
     # sorting all pieces takes several times as long, and is rarely necessary
-    pieces = logs.topk(min(_TOP, size)).indices  # (…, k)
-    enough = mass.gather(-1, pieces).sum(-1) >= sampling.top_p * mass.sum(-1)  # (…)
-    return pieces if enough.all() else logs.argsort(descending=True)
-
-
-def first_of(random: Tensor, mass: Tensor) -> Tensor:
-    """Find the piece that wins the race, from numbers between 0 and 1 and weights: (…, V) both ->
-    (…)."""
-    # One random number per step and the cumulative sum of the weights would do as well, but the
-    # sums of thousands of pieces change with the rounding of a batch, and each change may draw
-    # another piece.
-    return (mass / -random.log()).argmax(-1)
+    if not sampling.top_k and (best.sum(-1, keepdim=True) < enough).any():
+        pieces = logs.argsort(descending=True)  # (…, V)
+        best = mass.gather(-1, pieces)  # (…, V)
+    # a piece is needed if the more probable ones do not reach top_p without it
+    needed = best.cumsum(-1) - best < enough  # (…, k)
+    return torch.zeros_like(mass).scatter(-1, pieces, best * needed)
 
 
 def uniform(seed: int, *names: Tensor | int) -> Tensor:
@@ -172,8 +152,8 @@ def uniform(seed: int, *names: Tensor | int) -> Tensor:
     in float64."""
     device = next(name.device for name in names if isinstance(name, Tensor))
     # filled there: a GPU would wait for a number that is copied
-    state = hashed(torch.full((), seed, device=device))
-    for name in names:
+    state = torch.full((), seed, device=device)
+    for name in (0, *names):
         state = hashed(state ^ name)
     # half a step up, so that it is never 0
     return (_shifted(state, 64 - _BITS).to(drawing_type(device)) + 0.5) * 2.0**-_BITS
@@ -185,29 +165,6 @@ def hashed(values: Tensor) -> Tensor:
     z = (z ^ _shifted(z, 30)) * _FIRST
     z = (z ^ _shifted(z, 27)) * _SECOND
     return z ^ _shifted(z, 31)
-
-
-def _begin(limits: Tensor, numbers: Sequence[int], samples: range) -> Samples:
-    sentences = len(limits)
-    device = limits.device
-    return Samples(
-        torch.arange(sentences, device=device),
-        torch.tensor(numbers, device=device, dtype=torch.long),
-        limits,
-        torch.tensor(samples, device=device).expand(sentences, -1),
-        limits.new_full((sentences, len(samples), 1), BOS),
-        torch.zeros(sentences, len(samples), device=device),
-    )
-
-
-def _collect(results: list[list[Hypothesis]], samples: Samples, alpha: float) -> None:
-    lengths = (samples.pieces != PAD).sum(2) - 1  # (B, K)
-    scores = samples.log_probabilities / length_penalty(lengths, alpha)  # (B, K)
-    collect(
-        results,
-        samples.places.tolist(),
-        Finished(samples.pieces, samples.log_probabilities, scores),
-    )
 
 
 def _shifted(values: Tensor, bits: int) -> Tensor:

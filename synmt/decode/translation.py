@@ -19,39 +19,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Annotated, Any, Literal
+from os.path import commonprefix
+from typing import Literal
 
 import numpy as np
-from pydantic import PlainValidator
 
 from synmt.arrays import IntArray
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.alignment import Pair
-from synmt.decode.hypotheses import Hypothesis
-from synmt.decode.inputs import Source
+from synmt.decode.inputs import Request, Source
+from synmt.decode.next_piece import Hypothesis
 from synmt.syntax.parse import without_whitespace
 from synmt.tokenization.word_tokenizer import WordTokenizer
 
 Reason = Literal["empty", "loop", "limit", "copy"]
 
-REASONS: dict[Reason, str] = {
-    "empty": "empty",
-    "loop": "with a loop",
-    "limit": "truncated at the length limit",
-    "copy": "copies of the source",
-}
-"""Descriptions of the reasons, to follow a number of translations."""
-
 _REPEATED_PHRASES = 4
 _COPIED_WORDS = 4
 _REPEATED_CHARACTERS = re.compile(r"(\S{1,20}?)\1{7}")
-
-
-def _read_spans(rows: Any) -> IntArray:
-    try:
-        return np.array(rows, dtype=np.int64).reshape(-1, 2)
-    except (TypeError, OverflowError) as error:
-        raise ValueError("not characters of words") from error
 
 
 @dataclass(frozen=True)
@@ -71,26 +56,21 @@ class Candidate:
     pieces: tuple[int, ...] = ()
     tokens: str = ""
 
-    @property
-    def words(self) -> str:
-        """What the model wrote: its words, or raw text if the run does not tokenize text."""
-        return self.tokens or self.text
-
 
 @dataclass(frozen=True)
 class WordAlignment:
     """The source word that each word of the best translation comes from; words are separated by
     whitespace.
 
-    In a run that tokenizes its text, these are the words of the source and of `Candidate.words`.
+    In a run that tokenizes its text, these are the words of the source and of `Candidate.tokens`.
 
     pairs: (source word, target word), both counted from 0.
-    source_words, target_words: (W, 2) characters of the words.
+    source_words, target_words: the characters [start, end) of each word.
     """
 
     pairs: list[Pair]
-    source_words: Annotated[IntArray, PlainValidator(_read_spans)]
-    target_words: Annotated[IntArray, PlainValidator(_read_spans)]
+    source_words: list[list[int]]
+    target_words: list[list[int]]
 
 
 @dataclass(frozen=True)
@@ -101,22 +81,22 @@ class Translation:
     candidates: the n best translations, best first; empty for a line without text.
     dropped: pieces at the end of the source that are not translated, beyond the model's maximum
         (filters.max_pieces).
-    unknown: parts of the source that the vocabulary does not have; the model reads <unk> there.
+    unknown: number of pieces of the source that the model reads as <unk>.
     degenerate: what is wrong with the best translation, as far as can be seen without a reference.
     alignment: None if not requested, or for a line without text.
+    other: the translation with the other tree of its request, if there is one.
+    rescored: log-probability of the best translation with the other tree; 0 for a line without
+        text.
     """
 
     line: int
     candidates: tuple[Candidate, ...] = ()
     dropped: int = 0
-    unknown: tuple[str, ...] = ()
+    unknown: int = 0
     degenerate: Reason | None = None
     alignment: WordAlignment | None = None
-
-    @property
-    def own(self) -> Translation:
-        """Return the translation with the line's own tree, as of a `CounterfactualTranslation`."""
-        return self
+    other: Translation | None = None
+    rescored: float = 0.0
 
     @property
     def best(self) -> Candidate:
@@ -127,6 +107,12 @@ class Translation:
     def text(self) -> str:
         """Return the text of the best translation."""
         return self.best.text
+
+    @property
+    def difference(self) -> float:
+        """Compute how the other tree changes the log-probability of the best translation, in nats;
+        usually below 0."""
+        return self.rescored - self.best.log_probability
 
 
 _EMPTY = Candidate("", 0.0, 0.0)
@@ -140,26 +126,23 @@ def joined(translation: Translation, tokenizer: WordTokenizer) -> Translation:
         replace(one, text=tokenizer.join(one.text), tokens=one.text)
         for one in translation.candidates
     ]
-    return replace(translation, candidates=tuple(candidates))
+    other = translation.other and joined(translation.other, tokenizer)
+    return replace(translation, candidates=tuple(candidates), other=other)
 
 
 def make_translation(
-    line: str,
+    request: Request,
     source: Source,
     hypotheses: Sequence[Hypothesis],
     vocabulary: Vocabulary,
-    first: int,
     limit: int,
 ) -> Translation:
-    """Make the translation of a line from its hypotheses.
-
-    first: line number of the first line of the window.
-    limit: maximum number of pieces, EOS included.
-    """
+    """Make the translation of a line from its hypotheses; limit: maximum number of pieces, EOS
+    included."""
     candidates = tuple(make_candidate(hypothesis, vocabulary) for hypothesis in hypotheses)
     at_limit = len(candidates[0].pieces) + 1 >= limit
-    reason = degenerate(line, candidates[0].text, at_limit=at_limit)
-    return Translation(first + source.index, candidates, source.dropped, source.unknown, reason)
+    reason = degenerate(request.text, candidates[0].text, at_limit=at_limit)
+    return Translation(request.line, candidates, source.dropped, source.unknown, reason)
 
 
 def make_candidate(hypothesis: Hypothesis, vocabulary: Vocabulary) -> Candidate:
@@ -173,7 +156,8 @@ def piece_spans(pieces: tuple[int, ...], vocabulary: Vocabulary) -> IntArray:
     character adds it."""
     text = _joined(pieces, vocabulary)
     # the bytes of an incomplete character are joined into other characters than the complete one
-    shared = (_shared(text, _joined(pieces[:end], vocabulary)) for end in range(1, len(pieces)))
+    parts = (_joined(pieces[:end], vocabulary) for end in range(1, len(pieces)))
+    shared = (len(commonprefix([text, part])) for part in parts)  # noqa: RUF071
     ends = [*accumulate(shared, max), len(text)][: len(pieces)]
     return np.array(list(zip([0, *ends], ends, strict=False)), dtype=np.int64).reshape(-1, 2)
 
@@ -182,12 +166,6 @@ def _joined(pieces: Sequence[int], vocabulary: Vocabulary) -> str:
     # byte pieces can spell the end of a line, but the output must stay one line, also for programs
     # that take \r for one
     return vocabulary.decode(pieces).replace("\n", " ").replace("\r", " ")
-
-
-def _shared(one: str, other: str) -> int:
-    """Count the characters of the common prefix."""
-    different = (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(different, min(len(one), len(other)))
 
 
 def degenerate(source: str, translation: str, *, at_limit: bool = False) -> Reason | None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from synmt.data.batch import Batch, collate
+from synmt.data.batch import Batch
 from synmt.data.vocabulary import UNK, Vocabulary
-from synmt.decode import inputs
 from synmt.decode.beam import search
 from synmt.decode.forced import align, rescore
 from synmt.decode.inputs import (
@@ -25,9 +25,11 @@ from synmt.decode.inputs import (
     Trees,
     batches,
     in_workers,
+    segment,
+    segment_tree,
     windows,
     workers,
-    zip_trees,
+    zip_windows,
 )
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.next_piece import Member, limits_of
@@ -40,7 +42,7 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe
 from synmt.run_folder import Run, find_run
-from synmt.syntax.controls import Control
+from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import Parse, without_whitespace
 from synmt.syntax.reading import Reading
 
@@ -79,7 +81,7 @@ class Translator:
         first = models[0]
         self.models = tuple(models)
         self.options = options or SearchOptions.from_recipe(first.recipe.decoding)
-        self.alignment, self.parse_cache = alignment, parse_cache
+        self.alignment = alignment
         self.source, self.target, self.tokenizers = first.source, first.target, first.tokenizers
         self.task, self.device = first.task, first.device
         self.max_pieces = min(model.recipe.filters.max_pieces for model in models)
@@ -125,12 +127,11 @@ class Translator:
     def with_control(self, control: Control) -> Translator:
         """Return a translator whose models read their trees under another control
         (`parser.control`)."""
-        models = [
+        other = copy(self)
+        other.models = tuple(
             replace(model, reading=replace(model.reading, control=control)) for model in self.models
-        ]
-        return Translator(
-            models, self.options, alignment=self.alignment, parse_cache=self.parse_cache
         )
+        return other
 
     @property
     def model(self) -> Seq2Seq:
@@ -153,6 +154,28 @@ class Translator:
                 do="Use a run without `tasks.mixed_only`",
             )
 
+    def check_other_trees(self) -> None:
+        """Raise UsageError for a model that reads the same trees whatever it is given."""
+        if not self.reads_trees:
+            raise UsageError(
+                "the model reads no trees, so another tree changes nothing",
+                where="--parse-override",
+                do="Use a run with variants that read trees when they translate",
+            )
+        self.refuse_linearised("--parse-override")
+        if self.control:
+            raise UsageError(
+                f"the model reads {self.control} trees instead of those that it is given",
+                where="--parse-override",
+                do="Use a run without `parser.control` and `parser.rewire`",
+            )
+
+    @property
+    def control(self) -> str:
+        """The name of the trees that replace all others, even given ones; empty if none do."""
+        names = (model.reading.control.name for model in self.models if model.reads_trees)
+        return next(filter(None, names), "")
+
     @property
     def reading(self) -> Reading:
         """What the first model reads of trees."""
@@ -168,7 +191,7 @@ class Translator:
     def parser(self) -> StanzaParser:
         """The loaded parser of the first model; raises SynmtError if its run does not record
         one."""
-        return self._tree_provider.parser()
+        return self._tree_provider.parser(self.models[0].parser_key)
 
     @property
     def reads_trees(self) -> bool:
@@ -199,32 +222,51 @@ class Translator:
     ) -> Iterator[list[Translation]]:
         """Translate windows of lines that are tokenized already; the words of their translations
         are not joined."""
-        number = 1
-        for window, trees in zip_trees(lines, parses):
-            requests = [Request(line, tree=tree) for line, tree in zip(window, trees, strict=True)]
-            yield self.translate_requests(requests, number)
-            number += len(window)
+        numbers = count(1)
+        for window, trees in zip_windows(lines, parses):
+            rows = zip(window, trees, numbers, strict=False)
+            yield self.translate_requests(
+                [Request(line, number, tree=tree) for line, tree, number in rows]
+            )
 
-    def translate_requests(self, requests: Sequence[Request], number: int = 1) -> list[Translation]:
-        """Translate one window of words into words; `number` is the line number of its first
-        request."""
-        batches = list(self.read(requests, number))
-        translations = [Translation(number + index) for index in range(len(requests))]
-        search = partial(self._search, requests=requests, number=number)
-        for found in in_workers(search, batches, workers(self.device)):
-            for translation in found:
-                translations[translation.line - number] = translation
+    def translate_requests(self, requests: Sequence[Request]) -> list[Translation]:
+        """Translate one window of words into words, also with the other trees of requests that have
+        one."""
+        batches = list(self.read(requests))
+        search = partial(self._search, requests)
+        found = chain.from_iterable(in_workers(search, batches, workers(self.device)))
+        translations = [Translation(request.line) for request in requests]
+        for index, translation in found:
+            translations[index] = translation
         if self.alignment:
-            rescored = rescore(self.models, batches, translations, attention=True)
-            for index, one in rescored.items():
-                line = requests[index].text
-                translations[index] = align(translations[index], line, one, self.target)
+            for source, forced in rescore(self.models, batches, translations, attention=True):
+                line, own = requests[source.index].text, translations[source.index]
+                aligned = align(own, line, source, forced.cross, self.target)
+                translations[source.index] = aligned
+        if any(request.other_tree is not None for request in requests):
+            return self._with_other_trees(requests, translations)
         return translations
 
-    def read(self, requests: Sequence[Request], number: int = 1) -> Iterator[Sources]:
+    def _with_other_trees(
+        self, requests: Sequence[Request], translations: Sequence[Translation]
+    ) -> list[Translation]:
+        others = [
+            replace(request, tree=_certain(request.other_tree), other_tree=None)
+            for request in requests
+        ]
+        forced = rescore(self.models, self.read(others), translations)
+        rescored = {source.index: float(one.log_probabilities.sum()) for source, one in forced}
+        pairs = zip(translations, self.translate_requests(others), strict=True)
+        return [
+            replace(own, other=other, rescored=rescored.get(index, 0.0))
+            for index, (own, other) in enumerate(pairs)
+        ]
+
+    def read(self, requests: Sequence[Request]) -> Iterator[Sources]:
         """Parse a window of words where needed, and segment it into pieces, in batches."""
         lines = [request.text for request in requests]
-        trees = self._tree_provider.trees(lines, [request.tree for request in requests], number)
+        given = [request.tree for request in requests]
+        trees = self._tree_provider.trees(lines, given, requests[0].line)
         # the pieces do not depend on the trees, so every model has the same lines in a batch
         return zip(*(self.source_batches(lines, own) for own in trees), strict=True)
 
@@ -234,7 +276,7 @@ class Translator:
 
         number: line number of the first line, for messages.
         """
-        return self._tree_provider.trees(lines, given, number)[0]
+        return self._tree_provider.trees(lines, given or [None] * len(lines), number)[0]
 
     def source_batches(self, lines: Sequence[str], trees: Trees) -> Iterator[list[Source]]:
         """Segment lines into pieces and group similar lengths, longest first; lines without pieces
@@ -250,45 +292,41 @@ class Translator:
         return batches(sources, len, sentences=size, pieces=_PIECES * size)
 
     def _segment(self, index: int, line: str, tree: Parse | None) -> Source:
+        pieces, longest = self.source, self.max_pieces
         if self.models[0].linearises:
-            return inputs.segment_tree(
-                index, line, tree, self.source, self.max_pieces, self.reading.control
-            )
-        return inputs.segment(index, line, tree, self.source, self.max_pieces, task=self.task)
+            return segment_tree(index, line, tree, pieces, longest, self.reading.control)
+        return segment(index, line, tree, pieces, longest, task=self.task)
 
-    def _search(
-        self, sources: Sources, requests: Sequence[Request], number: int
-    ) -> list[Translation]:
-        """Translate one batch, in the order of its sources."""
-        members = []
-        for model, own in zip(self.models, sources, strict=True):
-            batch = collate([source.example for source in own], model.reading).to(self.device)
-            member = Member(model.model, batch.source, batch.source_signals, model.decoder)
-            members.append(member)
+    def _search(self, requests: Sequence[Request], batch: Sources) -> list[tuple[int, Translation]]:
+        """Translate one batch: the translations with their places in the window."""
+        pairs = zip(self.models, batch, strict=True)
+        members = [loaded.member(sources) for loaded, sources in pairs]
         limits = limits_of(members[0].source, self.options)
-        numbers = [number + source.index for source in sources[0]]
-        texts = [requests[source.index] for source in sources[0]]
-        prefixes = [
-            self._prefix(request.prefix, line) for request, line in zip(texts, numbers, strict=True)
-        ]
+        chosen = [requests[source.index] for source in batch[0]]
+        texts = [request.prefix if without_whitespace(request.prefix) else "" for request in chosen]
+        prefixes = list(map(self.target.encode_ids, texts))
+        numbers = [request.line for request in chosen]
+        for number, prefix in zip(numbers, prefixes, strict=True):
+            if UNK in prefix:
+                what = "the target vocabulary has no piece for a part of the prefix"
+                raise SynmtError(what, where=f"line {number}")
         found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
         translations = []
         for source, request, hypotheses, limit, prefix in zip(
-            sources[0], texts, found, limits.tolist(), prefixes, strict=True
+            batch[0], chosen, found, limits.tolist(), prefixes, strict=True
         ):
             # a long prefix raises the limit to what it needs
             limit = max(limit, len(prefix) + 2)
-            translations.append(
-                make_translation(request.text, source, hypotheses, self.target, number, limit)
-            )
+            made = make_translation(request, source, hypotheses, self.target, limit)
+            translations.append((source.index, made))
         return translations
 
-    def _prefix(self, text: str, line: int) -> list[int]:
-        pieces = self.target.encode_ids(text) if without_whitespace(text) else []
-        if UNK in pieces:
-            what = f"the target vocabulary has no piece for a part of the prefix '{text}'"
-            raise SynmtError(what, where=f"line {line}")
-        return pieces
+
+def _certain(tree: Parse | None) -> Parse | None:
+    """Add arc probabilities to a tree that was written by hand."""
+    if tree is None or tree.arcs is not None or not len(tree):
+        return tree
+    return replace(tree, arcs=certain_arcs(tree))
 
 
 def translate_batches(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import tee
 from pathlib import Path
 from typing import Any
 
-from synmt.decode.pairs import PairScore, Totals, finite, score_pairs
-from synmt.decode.remote import remote_translator
+from synmt.decode.pairs import PairScore, Totals, score_pairs
+from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.files.reading import known_lines, read_lines
 from synmt.reporting.values import Column, Table, count_column, text_column
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +71,18 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         lines, again = tee(lines)
         tokenized = map(translator.tokenizers["source"].tokenize, again)
         trees = read_parses(options.parses, tokenized, brackets=True)
-    with remote_translator(
+    with shared_translator(
         translator, [options.model], _loading(options), lines=count, has_trees=trees is not None
     ) as other:
-        yield from score_pairs(translator, lines, read_lines(options.target), trees, other=other)
+        for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
+            for side, dropped in (
+                ("source", score.source_dropped),
+                ("target", score.target_dropped),
+            ):
+                if dropped:
+                    what = f"{dropped} pieces at the end of the {side} are not scored"
+                    _logger.warning(f"line {score.line}: {what} (filters.max_pieces)")
+            yield score
 
 
 def _count_lines(source: Path, target: Path) -> int | None:
@@ -94,7 +105,7 @@ def pair_json(score: PairScore) -> dict[str, Any]:
         "target": score.target,
         "log_probability": score.log_probability,
         "pieces": score.pieces,
-        "perplexity": finite(score.perplexity),
+        "perplexity": score.perplexity,
         "tokens": [asdict(token) for token in score.tokens],
     }
     dropped = {"source": score.source_dropped, "target": score.target_dropped}

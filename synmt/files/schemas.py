@@ -61,12 +61,6 @@ class RunParser(ParserIdentity):
     language: _Name
 
 
-class MadeByParser(TypedDict):
-    """What is next to trees: which parser made them."""
-
-    parser: ParserIdentity
-
-
 @_open
 class ParserFacts(TypedDict):
     """What a parser's folder and Stanza say."""

@@ -26,7 +26,6 @@ from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.alignment import whitespace_words
 from synmt.decode.inputs import segment, segment_tree
 from synmt.decode.loaded_model import check_ensemble
-from synmt.decode.override import check_override
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.recipe.corpus import CorpusRecipe
@@ -254,10 +253,10 @@ def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog)
     for check in (
         lambda: next(run_forward(translator, text[:1])),
         lambda: check_translator(translator, "x"),
-        lambda: check_override(translator),
+        translator.check_other_trees,
     ):
         with pytest.raises(UsageError, match="this model reads linearised trees"):
             check()
     other = replace(translator.models[0], parser={"model": "another"})
-    with pytest.raises(UsageError, match="reads other linearised trees than a"):
+    with pytest.raises(UsageError, match="linearised trees differ from those of a"):
         check_ensemble([translator.models[0], other], ["a", "b"])

@@ -17,23 +17,10 @@ from searching import (
 )
 from small import random_batch, small_model
 
+from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
-from synmt.decode.beam import is_done
-from synmt.decode.hypotheses import (
-    Finished,
-    Live,
-    best_possible,
-    best_sums,
-    length_penalty,
-    looks,
-)
 from synmt.decode.inputs import in_workers, workers
-from synmt.decode.next_piece import (
-    length_limits,
-    limits_beyond,
-    padded_prefixes,
-    repeating,
-)
+from synmt.decode.next_piece import best_sums, length_penalty, limits_of, looks, repeating
 from synmt.decode.options import SearchOptions
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
@@ -134,30 +121,23 @@ def test_where_every_piece_is_forbidden_the_translation_ends(options):
             assert math.isfinite(one.score)
 
 
-def test_the_length_penalty_is_the_formula_of_wu_and_bounds_scores():
+def test_the_length_penalty_is_the_formula_of_wu():
     for length, alpha, expected in ((1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)):
         assert length_penalty(length, alpha) == pytest.approx(expected)
-        bound = best_possible(torch.tensor([-6.0]), torch.tensor([length]), alpha).item()
-        assert bound == pytest.approx(-6.0 / expected)
 
 
 def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
-    assert length_limits(torch.tensor([0, 10]), ratio=1.5, extra=20).tolist() == [20, 35]
-    assert length_limits(torch.tensor([1]), ratio=0.1, extra=0).tolist() == [2]
+    mask = torch.arange(11) < torch.tensor([[1], [11], [2]])
+    source = Sequences(mask.long(), mask, mask.sum(1))
+
+    def limits(ratio, extra):
+        options = SearchOptions(max_length_ratio=ratio, max_length_extra=extra)
+        return limits_of(source, options).tolist()
+
+    assert limits(1.5, 20) == [20, 35, 21]
+    assert limits(0.1, 0) == [2, 2, 2]
     # "no limit" does not turn around to the shortest one
-    assert length_limits(torch.tensor([10]), ratio=1e30, extra=20).item() > 1_000_000
-    padded = padded_prefixes(PREFIXES, torch.device("cpu"))
-    assert limits_beyond(padded, torch.tensor([3, 3, 9, 3])).tolist() == [3, 4, 9, 12]
-
-
-def test_a_group_continues_while_any_of_its_hypotheses_can_win():
-    # the first one was chosen for its piece, the second is the likelier
-    pieces, scores = torch.full((1, 2, 3), 5), torch.tensor([[-2.0]])
-    kept = Finished(pieces[:, :1], scores, scores)
-    for likelier, done in ((-1.0, False), (-3.0, True)):
-        values = torch.tensor([[-5.0, likelier]])
-        live = Live(pieces, values, torch.tensor([9]), torch.zeros(1))
-        assert is_done(live, kept, 2, 0.0) == done
+    assert limits(1e30, 20)[1] > 1_000_000
 
 
 def test_sentences_that_are_done_leave_in_groups_of_four():
@@ -181,9 +161,9 @@ def test_the_best_sums_are_those_of_topk(size):
     values[0, :, 1:], base[1, 2] = -torch.inf, -torch.inf
     sums = (values + base[..., None]).flatten(1)
     for count in (1, 4):
-        found, beams, pieces = best_sums(values, base, count)
+        found, places = best_sums(values, base, count)
         assert torch.equal(found, sums.topk(count).values)
-        assert torch.equal(sums.gather(1, size * beams + pieces), found)
+        assert torch.equal(sums.gather(1, places), found)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4])

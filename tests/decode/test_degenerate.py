@@ -2,7 +2,7 @@
 
 import pytest
 
-from synmt.decode.records import TranslationSummary
+from synmt.decode.records import summarized
 from synmt.decode.translation import Translation, degenerate, has_loop
 
 OUTPUTS = """
@@ -38,16 +38,9 @@ def test_a_phrase_four_times_in_a_row_is_a_loop_at_any_place(size, before):
     assert not has_loop(" ".join(head + phrase * 3 + ["end"]))
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [([5], "1 empty, of 1 line (line 5)"), ([5, 7], "2 empty, of 2 lines (lines 5, 7)")],
-)
-def test_a_summary_counts_degenerate_translations_and_names_their_lines(
-    lines, said, show_remarks, caplog
-):
-    summary = TranslationSummary(40)
-    for line in lines:
-        summary.add(Translation(line, unknown=("x",), degenerate="empty"))
-    summary.log()
-    assert f"degenerate translations: {said}" in caplog.messages
+def test_a_summary_counts_degenerate_translations_and_unknown_pieces(show_remarks, caplog):
+    reasons = ("empty", "loop", "empty", None)
+    windows = [([], [Translation(1, unknown=1, degenerate=one)]) for one in reasons]
+    assert list(summarized(windows)) == windows
+    assert "degenerate translations: 2 empty, 1 loop, of 4 line(s)" in caplog.messages
     assert any("<unk>" in message for message in caplog.messages)

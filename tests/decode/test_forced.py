@@ -30,12 +30,16 @@ SYSTEMS = {
 }
 
 
+@torch.inference_mode()
+def encode(model, source):
+    batch = collate([Example(0, np.array(source), np.zeros(0, int), {})])
+    return model.remember(batch.source, {})[0]
+
+
 def slowly(model, source, target):
     """Compute log P of each piece and of EOS from the softmax after each prefix."""
-    found, prefix = [], [BOS]
+    found, prefix, memory = [], [BOS], encode(model, source)
     with torch.inference_mode():
-        batch = collate([Example(0, np.array(source), np.zeros(0, int), {})])
-        memory, _ = model.remember(batch.source, {})
         for piece in [*target, EOS]:
             states = model.decode(memory, torch.tensor([prefix]), model.syntax("target", {}))
             found.append((states[0, -1] @ model.output_weight.T).log_softmax(-1)[piece].item())
@@ -46,15 +50,18 @@ def slowly(model, source, target):
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_each_piece_has_the_probability_of_its_prefix_and_attention_is_that_of_the_pair(system):
     model = SYSTEMS[system]
-    together = force(model, collate(EXAMPLES), attention=True)
+    batch = collate(EXAMPLES)
+    memory, _ = model.remember(batch.source, {})
+    together = force(model, memory, TARGETS, attention=True)
     for example, forced in zip(EXAMPLES, together, strict=True):
         expected = slowly(model, example.source, example.target.tolist())
         np.testing.assert_allclose(forced.log_probabilities, expected, atol=1e-6)
-        [alone] = force(model, collate([example]), attention=True)
-        assert forced.cross.shape == (len(example.target) + 1, len(example.source) + 1)
-        np.testing.assert_allclose(forced.cross.sum(1), 1, atol=1e-6)
-        np.testing.assert_allclose(forced.cross, alone.cross, atol=1e-6)
-        assert system == "transformer" or not forced.cross[:, -1].any()
+        [alone] = force(model, encode(model, example.source), [example.target], attention=True)
+        pieces = len(example.source)
+        cross = forced.cross[:, : pieces + 1]
+        np.testing.assert_allclose(cross.sum(1), 1, atol=1e-6)
+        np.testing.assert_allclose(cross, alone.cross, atol=1e-6)
+        assert system == "transformer" or not cross[:, pieces].any()
 
 
 LINES = [TEXT[0], "", "A dog", " \u2028", TEXT[1], TEXT[2]]
@@ -127,7 +134,7 @@ def test_a_pair_that_is_too_long_is_scored_in_part(tmp_path):
 def test_pairs_that_are_not_pairs_and_broken_weights_are_refused(tmp_path):
     translator = Translator.load(make_run(tmp_path / "run", parser=False))
     for sources, targets in ((2, 3), (3, 2)):
-        with pytest.raises(SynmtError, match="one has no line 3"):
+        with pytest.raises(SynmtError, match="have no line 3"):
             list(score_pairs(translator, TEXT[:sources], TEXT[:targets]))
     with torch.no_grad():
         translator.model.output_weight.fill_(float("nan"))
@@ -148,13 +155,13 @@ def test_an_ensemble_is_not_scored_by_its_first_model(run):
         next(score_pairs(Translator.load(run, run), LINES, TRANSLATIONS))
 
 
-def test_no_pairs_and_an_infinite_perplexity_are_null_in_json():
+def test_no_pairs_have_no_perplexity_and_a_large_one_is_infinite():
     totals = Totals()
     values = totals.as_json()
     assert values["perplexity_by_word"] is values["mean_log_probability"] is None
     # 1,600 nats over one word, as Chinese has no spaces, and its end
     totals.add(PairScore(1, "a", "x" * 98, np.full(100, -16.0)))
-    assert totals.as_json()["perplexity_by_word"] is None
+    assert totals.as_json()["perplexity_by_word"] == math.inf
     assert totals.as_json()["perplexity_by_piece"] == pytest.approx(math.exp(16))
 
 

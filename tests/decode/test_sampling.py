@@ -21,9 +21,9 @@ from small import random_batch, small_model
 
 from synmt.data.vocabulary import EOS
 from synmt.decode import sampling as module
-from synmt.decode.hypotheses import length_penalty
+from synmt.decode.next_piece import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.decode.sampling import draw, masses, uniform
+from synmt.decode.sampling import begin_samples, masses, uniform
 
 pytestmark = pytest.mark.journey
 
@@ -143,8 +143,8 @@ def test_top_k_and_top_p_are_those_of_a_loop(monkeypatch, top_k, top_p, few):
 def test_rounding_rarely_changes_a_sample():
     logs = torch.randn(4000, 1, 2000, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
     noise = 1e-4 * torch.randn(logs.shape, generator=torch.Generator().manual_seed(2))
-    begun = module._begin(torch.full((4000,), 9), range(4000), range(1))
-    one, other = (draw(values, begun, Sampling()).pieces for values in (logs, logs + noise))
+    [begun] = begin_samples(torch.full((4000,), 9), range(4000), 1, 1)
+    one, other = (begun.longer(values, drawing())[0].pieces for values in (logs, logs + noise))
     # where the place decides at which the sum of the probabilities passes a number, ten times as
     # many are others
     assert (one != other).sum() < 3

@@ -42,13 +42,13 @@ beam_size=0 | --beam-size cannot be 0. Allowed: from 1 up to 10,000.
 beam_size=1000000000000 groups=7 | --beam-size cannot be 1000000000000.
 beam_size=4 length_penalty=1000.0 | --length-penalty cannot be 1000.0. Allowed: from 0 up to 10.
 beam_size=4 length_penalty=nan | --length-penalty cannot be nan.
-beam_size=4 n_best=0 | --n-best cannot be 0. Allowed: from 1.
-beam_size=4 n_best=5 | cannot give 5 translations. Allowed: --n-best from 1 to 4. Use a wider beam
-beam_size=4 no_repeat=-1 | --no-repeat cannot be -1. Allowed: from 0.
-beam_size=4 diversity=-0.1 | --diversity cannot be -0.1. Allowed: from 0.
-beam_size=6 groups=4 | cannot be divided into 4 equal groups. Allowed: --groups 1, 2, 3, 6.
-beam_size=6 groups=0 | a beam of 6 cannot be divided into 0 equal groups.
-beam_size=6 groups=2 sample | sampling has no beam to divide into groups. Leave out --groups or
+beam_size=4 n_best=0 | --n-best cannot be 0. Allowed: 1 or more.
+beam_size=4 n_best=5 | --n-best 5 needs a wider beam
+beam_size=4 no_repeat=-1 | --no-repeat cannot be -1. Allowed: 0 or more.
+beam_size=4 diversity=-0.1 | --diversity cannot be -0.1. Allowed: 0 or more.
+beam_size=6 groups=4 | --groups 4 must divide --beam-size
+beam_size=6 groups=0 | --groups cannot be 0. Allowed: 1 or more.
+beam_size=6 groups=2 sample | --groups 2 must divide --beam-size, and does not go with --sample
 beam_size=4 top_k=-1 | --top-k cannot be -1.
 beam_size=4 top_p=0.0 | --top-p cannot be 0.0. Allowed: above 0 up to 1.
 beam_size=4 top_p=1.5 | --top-p cannot be 1.5.
@@ -69,6 +69,6 @@ def test_invalid_options_are_named_as_on_the_command_line(line):
 
 def test_all_problems_are_reported_at_once():
     with pytest.raises(UsageError) as error:
-        SearchOptions(**options_of("beam_size=4 groups=3 no_repeat=-2 top_p=2.0"))
+        SearchOptions(**options_of("beam_size=4 groups=0 no_repeat=-2 top_p=2.0"))
     for name in ("--groups", "--no-repeat", "--top-p"):
         assert name in str(error.value)

@@ -1,13 +1,11 @@
 """Files of many lines are translated and scored by processes of this machine: the same bytes, and
 nothing is left."""
 
-import errno
 import logging
 import os
 import signal
 import sys
 import threading
-from contextlib import nullcontext
 from itertools import cycle, islice
 from multiprocessing import active_children
 from types import SimpleNamespace
@@ -20,7 +18,7 @@ from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import fail, succeed, write_lines
 
 from synmt.decode import remote
-from synmt.decode.remote import remote_translator
+from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
 from synmt.evaluation.model_scores import PairOptions, score_files
 from synmt.parallel import processes
@@ -119,11 +117,11 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
     os.mkfifo(tmp_path / "pipe")
     translate_here, first, sizes, came = remote.translate_windows, threading.Event(), [], []
 
-    def translate(translator, windows, **_):
+    def translate(shared, windows, finished):
         for window in windows:
             sizes.append(len(window))
             first.set()
-            yield from translate_here(translator, [window])
+            yield from translate_here(shared, [window])
 
     def write():
         with open(tmp_path / "pipe", "w") as out:
@@ -132,26 +130,11 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
             print(TEXT[2], file=out)
 
     monkeypatch.setattr(remote, "translate_windows", translate)
-    cluster = nullcontext(SimpleNamespace(window=16))
-    monkeypatch.setattr(remote, "remote_translator", lambda *_, **__: cluster)
     writer = threading.Thread(target=write)
     writer.start()
     done = succeed("translate", "pipe", "--run", "run", cwd=tmp_path)
     writer.join()
     assert (came, sizes, done.stdout.count(b"\n")) == ([True], [2, 1], 3)
-
-
-def test_where_no_process_can_start_this_one_translates(place, monkeypatch, works):
-    monkeypatch.setattr(remote, "can_fork", lambda: True)
-    monkeypatch.setattr(remote, "_LINES", COUNT // 2)
-    alone = run(place, TRANSLATE, 1)
-    monkeypatch.setattr(os, "fork", Mock(side_effect=OSError(errno.ENOMEM, "Cannot allocate")))
-    done = run(place, TRANSLATE, 2)
-    assert works == [(2, "fork")]
-    assert done.stdout == alone.stdout
-    said = b"warning: no other process can start (Cannot allocate), so this one does all"
-    assert said in done.stderr
-    assert not active_children()
 
 
 @pytest.mark.parametrize(("forks", "enough"), [(True, 256), (False, 128)])
@@ -162,18 +145,18 @@ def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch, forks, 
     translator = Translator.load(place / "run", batch_size=2)
 
     def chosen(lines):
-        with remote_translator(translator, [place / "run"], {}, lines=lines) as other:
-            return other and (other.processes, other.window)
+        with shared_translator(translator, [place / "run"], {}, lines=lines) as other:
+            return other.processes, other.window
 
     assert translator.window == 16
-    assert chosen(None) is chosen(enough - 1) is None
+    assert chosen(None) == chosen(enough - 1) == (1, 16)
     more = enough * 3 // 2
     assert [chosen(lines) for lines in (enough, more - 1)] == [(2, 16)] * 2
     assert [chosen(lines) for lines in (more, 10_000)] == [(3, 16)] * 2
     # all processes have as many windows, and windows differ by one line at most
     assert chosen(400) == (3, 15 if forks else 16)
     translator.device = SimpleNamespace(type="cuda")
-    assert chosen(10_000) is None
+    assert chosen(10_000) == (1, 16)
 
 
 def test_a_process_with_another_thread_is_not_copied():
@@ -215,12 +198,12 @@ def exists(process):
     return True
 
 
-def _warn(translator, window):
+def _warn(translator, requests):
     logging.getLogger("synmt.decode").warning("odd")
-    return translator.translate_requests(window[1], window[0])
+    return translator.translate_requests(requests)
 
 
-def _die(translator, window):
+def _die(translator, requests):
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -18,10 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 pytest.importorskip("synmt.fast")
 
 from synmt.data.batch import collate_source
-from synmt.decode import beam, sampling
+from synmt.decode import beam
 from synmt.decode.beam import search
-from synmt.decode.hypotheses import looks
-from synmt.decode.next_piece import Member
+from synmt.decode.next_piece import Member, looks
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import UsageError
 from synmt.fast import packed
@@ -118,7 +117,6 @@ def test_a_search_finds_the_same_with_the_fast_step_and_if_it_rarely_looks(optio
         assert_same_search(found, slow)
         # the second time, sentences that are done stay until the next look, as on a GPU
         monkeypatch.setattr(beam, "looks", lambda device: looks(GPU_LIKE))
-        monkeypatch.setattr(sampling, "looks", lambda device: looks(GPU_LIKE))
 
 
 WAITS = {f"aten::{name}" for name in ("_local_scalar_dense", "item", "nonzero", "masked_select")}
@@ -126,8 +124,7 @@ WAITS = {f"aten::{name}" for name in ("_local_scalar_dense", "item", "nonzero", 
 
 @pytest.mark.parametrize("kind", [{"beam_size": 4}, {"sampling": Sampling(top_k=5)}])
 def test_on_a_gpu_a_search_waits_once_in_eight_steps_and_copies_nothing_there(kind, monkeypatch):
-    for module in (beam, sampling):
-        monkeypatch.setattr(module, "looks", lambda device: looks(GPU_LIKE))
+    monkeypatch.setattr(beam, "looks", lambda device: looks(GPU_LIKE))
     made = Mock(side_effect=torch.tensor)
     monkeypatch.setattr(torch, "tensor", made)
     model = small_model().eval()

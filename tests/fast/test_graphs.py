@@ -21,10 +21,9 @@ from torch.utils._pytree import tree_leaves
 
 pytest.importorskip("synmt.fast")
 
-from synmt.decode import beam, sampling
+from synmt.decode import beam
 from synmt.decode.beam import search
-from synmt.decode.hypotheses import looks
-from synmt.decode.next_piece import Member
+from synmt.decode.next_piece import Member, looks
 from synmt.decode.options import SearchOptions
 from synmt.fast import decoder as fast
 from synmt.fast import graphs, layers, packed
@@ -147,8 +146,7 @@ def test_tables_of_positions_never_grow_while_a_step_is_recorded(
 
 @pytest.mark.parametrize("options", SEARCHES)
 def test_a_search_finds_the_same_with_recorded_steps(options, recordings, monkeypatch):
-    for module in (beam, sampling):
-        monkeypatch.setattr(module, "looks", lambda device: looks(GPU_LIKE))
+    monkeypatch.setattr(beam, "looks", lambda device: looks(GPU_LIKE))
     model, options = sharp(), SearchOptions(**options)
     _, batch = random_batch(model, LENGTHS)
     limits = torch.tensor([9, 24, 4, 12, 30, 6])

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -30,9 +29,10 @@ from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import Request
+from synmt.decode.records import Record
 from synmt.decode.remote import FinishedWindows
 from synmt.decode.translation import Candidate, Translation, WordAlignment
-from synmt.decode.tree_provider import parser_difference, parser_of_trees
+from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files import reading
@@ -283,22 +283,20 @@ def cached(tmp_path, monkeypatch):
     shard = next(shards.shards_of(["A dog eats ."], 5))
     sums = PARSER.fingerprint, shard.digest(), reading.sha256(text)
     manifest = shards.Manifest(1, 4, *sums, {1: "why"}, 2.5)
-    spans = np.array([[0, 1]])
+    spans = [[0, 1]]
     candidates = (Candidate("Ein Hund", -0.5, -1.0, (4, 5)),)
     alignment = WordAlignment([(0, 0)], spans, spans)
-    result = Translation(1, candidates, unknown=("ß",), alignment=alignment)
+    result = Translation(1, candidates, unknown=1, alignment=alignment)
 
     def translated():
-        window = (1, [Request("A dog")])
-        return list(windows.translate(iter([window]), lambda some: ([result] for _ in some)))
+        window = [Record(Request("A dog"))]
+        if windows.read(window) is None:
+            windows.write(window, [result])
+        return windows.read(window)
 
     def parser():
         found = StanzaParser("en")
         return found.fingerprint, found.files()
-
-    def summary():
-        known = parser_of_trees(tmp_path / "a.conllu.json") or {}
-        return read_summary(trees), parser_difference(known, {"files": {}})
 
     (tmp_path / "000001.conllu").write_bytes(text.read_bytes())
     monkeypatch.setattr(reading, "_LARGE", 0)
@@ -307,7 +305,7 @@ def cached(tmp_path, monkeypatch):
         "parsers": parser,
         "windows": translated,
         "rates": lambda: bulk.measured_rate(PARSER),
-        "a.conllu.json": summary,
+        "a.conllu.json": lambda: read_summary(trees),
         "a.conllu.cost.json": lambda: read_parse_cost(trees),
         "000001.json": lambda: shards.finished_shard(shard, tmp_path, PARSER.fingerprint),
         "partial.json": lambda: download._note(tmp_path / "partial"),

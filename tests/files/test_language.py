@@ -12,7 +12,6 @@ import pytest
 from tiny import environment, write_lines, write_recipe
 
 from synmt.corpora.resolve import resolve
-from synmt.decode.records import checked_language, read_text
 from synmt.errors import UsageError
 from synmt.files.language import warn_of_file, watched
 from synmt.parsing.bulk import parse_stream
@@ -121,7 +120,7 @@ def test_records_and_lines_to_parse_are_watched(caplog):
     parse = lambda lines, on_failure: map(flat_parse, lines)  # noqa: E731
     parser = SimpleNamespace(identity={"language": "en"}, parse=parse)
     list(parse_stream(io.BytesIO("\n".join(GERMAN).encode()), parser))
-    list(checked_language(read_text([GERMAN]), "en", where="text"))
+    list(watched([GERMAN], list, "en", where="text"))
     for message, where in zip(caplog.messages, ("standard input", "text"), strict=True):
         assert message.startswith(f"{where}: 60 of 60 sampled lines look like language 'de', not")
 

@@ -16,8 +16,7 @@ from torch import Tensor
 from synmt.data.batch import Batch, Sequences
 from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.beam import search
-from synmt.decode.hypotheses import Hypothesis, length_penalty
-from synmt.decode.next_piece import Member
+from synmt.decode.next_piece import Hypothesis, Member, length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.model.seq2seq import Seq2Seq
 

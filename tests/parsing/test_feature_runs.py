@@ -96,7 +96,7 @@ def test_given_trees_without_the_features_are_read_with_a_warning(place, tmp_pat
     succeed("parse", tmp_path / "text.en", "-o", tmp_path / "bare.conllu", "--workers", 1)
     run = place / "runs" / "tags"
     done = succeed("translate", "--run", run, "--parses", tmp_path / "bare.conllu", text=TEXT)
-    said = b"the model reads lemma, fine_tag, morphology, which the given trees do not have"
+    said = b"the given trees lack what the model reads: fine_tag, lemma, morphology"
     assert done.stderr.count(said) == 1
 
 
@@ -122,13 +122,14 @@ def test_systems_with_other_features_share_the_text_and_not_the_annotation(place
 
 
 def test_the_values_travel_with_the_run_to_another_machine(place, monkeypatch):
+    portable = pytest.importorskip("synmt.cluster.portable_translator").PortableTranslator
     monkeypatch.setattr(remote, "cluster_in_use", lambda: True)
     run = place / "runs" / "tags"
 
     def travelling(**options):
         translator = Translator.load(run)
-        with remote.remote_translator(translator, [run], {}, lines=None, **options) as other:
-            return other.files()
+        with remote.shared_translator(translator, [run], {}, lines=None, **options) as other:
+            return portable(other).files()
 
     files = travelling()
     assert files["0/features.json"] == run / "features.json"
