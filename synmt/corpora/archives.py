@@ -18,25 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NoReturn, cast
 
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, listed
 
-_DAMAGE = (
-    EOFError,
-    zlib.error,
-    lzma.LZMAError,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    gzip.BadGzipFile,
-    OSError,
-)
-"""What the standard library raises for damaged archives; bz2 raises a plain OSError."""
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, OSError)
+"""What the standard library raises for damaged archives; gzip and bz2 raise an OSError."""
 
 _WHEN_OPENED = (RuntimeError, ValueError, LookupError, ArithmeticError, struct.error)
 """What it raises in addition when it opens an archive that is encrypted, or packed in a way that it
 cannot read."""
 
 _PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
-_PATTERN = frozenset("*?[")
 _ZIP = b"PK\x03\x04"
 
 
@@ -46,8 +37,8 @@ class Packed:
 
     files: the local file, or the parts of one that was split (`.00`, `.01`, …), in order.
     names: the way in: the name inside the archive, then the name inside the archive of that name,
-        and so on; the first may be a pattern with `*` that matches one file. Without names, the
-        file itself is the text.
+        and so on; each may be a pattern with `*`, for the first file that matches. Without names,
+        the file itself is the text.
 
     Compression is found by the first bytes, at each level: gz, bz2, xz.
     """
@@ -67,21 +58,9 @@ class Packed:
         with reporting_damage(self), ExitStack() as stack:
             with reporting_damage(self, _WHEN_OPENED):
                 stream = _unpacked(stack, _raw(stack, self.files))
-                for name in self._exact():
+                for name in self.names:
                     stream = _unpacked(stack, _inside(stack, stream, name, self))
             yield cast(BinaryIO, stream)
-
-    def _exact(self) -> tuple[str, ...]:
-        """Return the names with the one that matches a pattern."""
-        if not self.names or not _PATTERN & set(self.names[0]):
-            return self.names
-        found = fnmatch.filter(names_in(self.files), self.names[0])
-        if len(found) > 1:
-            raise SynmtError(
-                f"several files of the archive match {self.names[0]}: {', '.join(found)}",
-                where=str(self.files[0]),
-            )
-        return (*found, *self.names[1:]) if found else self.names
 
 
 @contextmanager
@@ -100,13 +79,6 @@ def reporting_damage(text: Packed, more: tuple[type[Exception], ...] = ()) -> It
             where=text.label,
             do=f"Remove {text.files[0]}; it is downloaded again by the same command",
         ) from error
-
-
-def names_in(files: Sequence[Path]) -> list[str]:
-    """List the names of the files in an archive."""
-    with ExitStack() as stack:
-        stream = _unpacked(stack, _raw(stack, files))
-        return [name for name, _ in _members(stack, stream, Packed(tuple(files)))]
 
 
 def _raw(stack: ExitStack, files: Sequence[Path]) -> Any:
@@ -149,17 +121,17 @@ def _unpacked(stack: ExitStack, stream: Any) -> io.BufferedReader:
 
 def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Packed) -> Any:
     """Open a file of an archive."""
-    found: list[str] = []
+    others: list[str] = []
     for member, opened in _members(stack, stream, packed):
         if member == name or fnmatch.fnmatchcase(member, name):
             if opened is None:
                 _refuse(f"{member} is a link", packed)
             return opened()
-        found.append(member)
+        others.append(member)
     raise SynmtError(
         f"the archive has no file {name}",
         where=str(packed.files[0]),
-        allowed=f"It has {', '.join(found[:10]) or 'no files'}{', …' * (len(found) > 10)}",
+        allowed=f"It has {listed(others, 10)}",
         do=f"If it is not the right file, remove {packed.files[0]}",
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from synmt.arrays import IntArray
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import SplitFiles
 
 
@@ -62,11 +62,14 @@ def in_any(folders: Iterable[Path], name: str) -> Path | None:
 
 
 def files_in(folders: list[Path], split: str, source: str, target: str) -> SplitFiles:
-    """Find both sides of a split, which exist, and what belongs to them in the same folders or in
-    earlier ones."""
+    """Find both sides of a split, and what belongs to them in the same folders or in earlier
+    ones."""
     names = side_names(split, source, target)
     paths = [path for name in names if (path := in_any(folders, name))]
-    assert len(paths) == 2, names
+    if len(paths) < 2:
+        raise UsageError(
+            f"{' and '.join(names)} must be there, plain or as .gz", where=str(folders[-1])
+        )
     # trees and labels in a later folder belong to another text
     beside, beside_target = (folders[: folders.index(path.parent) + 1] for path in paths)
     return SplitFiles(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from html import unescape
 from importlib import import_module
@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, iterparse
 
 from synmt.corpora.archives import Packed, reporting_damage
 from synmt.corpora.mtdata_index import same_language
-from synmt.errors import SynmtError, counted
+from synmt.errors import SynmtError
 from synmt.files.reading import LONGEST, too_long
 from synmt.reporting.progress import progress
 
@@ -52,7 +52,7 @@ def read_pairs(
     """
     form = form.split(".")[0]
     if len(texts) == 2 and form in _SIDES:
-        yield from _zipped(texts, [read_side(text, form) for text in texts])
+        yield from zipped(texts, [read_side(text, form) for text in texts])
         return
     for text in texts:
         if form == "tsv":
@@ -61,10 +61,10 @@ def read_pairs(
             yield from _reporting(text, form, _read_both(text, form, languages, columns))
 
 
-def with_progress(pairs: Iterable[_Item], what: str, total: int | None = None) -> Iterator[_Item]:
-    """Yield pairs, and report how far that is; total: their number, if known."""
+def with_progress(pairs: Iterable[_Item], what: str) -> Iterator[_Item]:
+    """Yield pairs, and report how far that is."""
     number = 0
-    with progress(what, total, "lines") as advance:
+    with progress(what, None, "lines") as advance:
         for number, pair in enumerate(pairs, start=1):
             yield pair
             if number % _STEP == 0:
@@ -85,8 +85,7 @@ def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||
             cells = line.split(separator)
             if max(columns) >= len(cells):
                 raise SynmtError(
-                    f"line {number} has {counted(len(cells), 'column')}, and column "
-                    f"{max(columns) + 1} is needed",
+                    f"line {number} has no column {max(columns) + 1}",
                     where=text.label,
                     do=f"If the file is not the right one, remove {text.files[0]}",
                 )
@@ -148,12 +147,13 @@ _SIDES: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
 }
 
 
-def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> _Pairs:
+def zipped(texts: Sequence[Packed], sides: Iterable[Iterator[str]]) -> _Pairs:
+    """Yield the pairs of two texts; raises SynmtError if one is longer."""
     for number, (first, second) in enumerate(zip_longest(*sides)):
         if first is None or second is None:
             short = texts[0] if first is None else texts[1]
             raise SynmtError(
-                f"the sides differ in length: this one ends after {counted(number, 'sentence')}",
+                f"the sides differ in length: this one has {number} sentences",
                 where=short.label,
                 do=f"If the file is not the right one, remove {short.files[0]}",
             )
@@ -188,8 +188,7 @@ def _test_set(stream: BinaryIO) -> _Pairs:
             continue
         source, reference = (_segments_of(document.findall(side)[:1]) for side in ("src", "ref"))
         if len(source) != len(reference):
-            counts = f"{counted(len(source), 'segment')}, its reference {len(reference)}"
-            raise ValueError(f"document {document.get('id')}: the source has {counts}")
+            raise ValueError(f"source and reference of document {document.get('id')} differ")
         yield from zip(source, reference, strict=True)
         document.clear()
 
@@ -200,14 +199,11 @@ def _segments_of(sides: list[Element]) -> list[str]:
 
 def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
     """Yield the units of a translation memory that have both languages."""
-    if same_language(*languages):
-        raise ValueError(f"{languages[0]} and {languages[1]} are expected to be different")
-    units = passed = 0
+    passed = 0
     with _decoded(stream) as lines:
         for _, unit in iterparse(lines):
             if unit.tag != "tu":
                 continue
-            units += 1
             found: dict[str, str] = {}
             for variant in unit.findall("tuv"):
                 codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
@@ -221,7 +217,7 @@ def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
                 passed += 1
             unit.clear()
     if not passed:
-        raise ValueError(f"Nothing for {languages[0]}-{languages[1]}" if units else "Empty TMX")
+        raise ValueError(f"nothing for {languages[0]}-{languages[1]}")
 
 
 def _rows(rows: Iterator[Any], columns: tuple[int, int]) -> _Pairs:
@@ -235,23 +231,18 @@ def _rows(rows: Iterator[Any], columns: tuple[int, int]) -> _Pairs:
 
 def _reporting(text: Packed, form: str, pairs: _Pairs) -> _Pairs:
     """Yield pairs; turn anything that is raised where they are read into a SynmtError."""
-    number = 0
     try:
         with reporting_damage(text):
-            for pair in pairs:
-                yield pair
-                number += 1
+            yield from pairs
     except (SynmtError, OSError, MemoryError):
         raise
     # ParseError, csv.Error, ImportError and what openpyxl raises
     except Exception as error:
         raise SynmtError(
-            f"{form} cannot be read after {counted(number, 'sentence')} "
-            f"({error or type(error).__name__})",
+            f"the file cannot be read as {form} ({error or type(error).__name__})",
             where=text.label,
-            do=f"If the file is not the right one, remove {text.files[0]}; otherwise, write its "
-            "sentences into two "
-            "files, and give them as source and target",
+            do=f"Remove {text.files[0]} if it is not the right file, or write its sentences into "
+            "two files, and give them as source and target",
         ) from error
 
 

@@ -72,22 +72,18 @@ class PublicSource:
         """Find a file of owners on this disk; the upper folders of its path may be missing or be in
         another folder."""
         inner = Path(*self.inside)
-        below = [Path(*inner.parts[depth:]) for depth in range(len(inner.parts))]
-        places = (
-            folder / path
-            for folder in self.places()
-            for path in (self.owners.upper() / inner, *below)
-        )
+        paths = self.owners.upper() / inner, inner, Path(*inner.parts[1:])
+        places = (folder / path for folder in self.places() for path in paths)
         return next((place for place in places if place.is_file()), None)
 
     def places(self) -> list[Path]:
         """List the folders where files of owners are looked for, in order."""
-        own, data = (
-            os.environ.get(name) for name in (f"SYNMT_{self.owners.upper()}", "SYNMT_DATA")
-        )
-        given = [Path(own).expanduser()] if own else []
-        beside = [Path(data).expanduser() / self.owners] if data else []
-        return [*given, *beside, cache_folder() / "corpora" / self.owners]
+        places = [cache_folder() / "corpora" / self.owners]
+        if data := os.environ.get("SYNMT_DATA"):
+            places.insert(0, Path(data).expanduser() / self.owners)
+        if own := os.environ.get(f"SYNMT_{self.owners.upper()}"):
+            places.insert(0, Path(own).expanduser())
+        return places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,11 +191,10 @@ def split_of(name: str, split: str) -> str:
     if split == "valid":
         return known.valid
     if len(known.test) != 1:
-        several = f"several test sets: {', '.join(known.test)}"
         raise UsageError(
-            f"the corpus {name} has {several if known.test else 'no test set'}",
+            f"the corpus {name} has {len(known.test)} test sets, and '{split}' is none of them",
             where="corpus.test",
-            do=f"Write it without a name: `test: [{name}]`" if known.test else "",
+            allowed=f"Its splits are {', '.join(known.all_splits)}",
         )
     return known.test[0]
 
