@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from corpus_server import serving
 from places import ROOT
 from tiny import (
     TRAINING,
@@ -228,19 +227,6 @@ def test_without_a_network_training_and_its_dry_run_name_all_that_is_missing(pla
         assert part in planned.stderr.decode()
     assert states(planned)["build the text"] in ("missing", "to do")
     assert not Path("runs").exists()
-
-
-def test_with_a_network_the_servers_are_asked_for_sizes(place, monkeypatch):
-    monkeypatch.delenv("SYNMT_OFFLINE")
-    name = "raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
-    with serving({f"{name}/train.en.gz": b"x" * 2_345_678}) as server:
-        monkeypatch.setenv("SYNMT_MIRROR", server.address)
-        rows = table(succeed("train", "multi30k-pascal", "--dry-run"))
-        assert not server.requests.total()
-    assert rows[f"download https://{name}/train.en.gz"] == ("to do", "2.3 MB")
-    assert rows[f"download https://{name}/val.en.gz"] == ("to do", "size unknown")
-    assert rows["parse train.en"][1].startswith("29,000 lines, at least ")
-    assert not snapshot(place)
 
 
 def test_every_shipped_recipe_has_a_plan_without_text_and_without_a_network(place, monkeypatch):
