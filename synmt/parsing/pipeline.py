@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from synmt.parallel.threads import chosen_cores
 from synmt.parsing.arcs import best_tree, check_graph_parser, parse_with_arcs
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS, no_package
@@ -151,12 +150,6 @@ def free_memory() -> None:
 
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def default_processes(device: str) -> int:
-    """Return how many processes parse best on a device: one for each core of a CPU, or one on a
-    GPU."""
-    return 1 if on_gpu(device) else chosen_cores()
 
 
 def on_gpu(device: str) -> bool:

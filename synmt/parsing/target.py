@@ -49,15 +49,11 @@ def parts_folder(target: Path) -> Path:
 def check_target(target: Path, *, overwrite: bool) -> None:
     """Refuse a target that is not a file, or whose summary and shards would replace files that are
     not synmt's."""
-    if target.is_dir():
+    if target.is_dir() or is_stream(target):
         raise UsageError(
-            "the output is a folder, not a file", where=str(target), do="Name a file in it"
-        )
-    if is_stream(target):
-        raise UsageError(
-            "the output is not a file, and its summary would be next to it",
+            "the output is not a file",
             where=str(target),
-            do="Leave the output out, and redirect standard output",
+            do="Name a file, or leave the output out and redirect standard output",
         )
     if wrong := wrong_compression(target):
         raise wrong
@@ -81,13 +77,8 @@ def not_overwritten(what: str, where: Path) -> SynmtError:
 
 def _is_of_a_run(folder: Path) -> bool:
     """Check whether a folder of shards is missing, or was made by a run."""
-    if not folder.is_dir():
-        return not folder.exists()
+    if not folder.exists() or (folder / "parser").exists():
+        return True
     # a run that was killed at its start leaves the lock, and unfinished files whose names begin
     # with a dot
-    others = (
-        path.name
-        for path in folder.iterdir()
-        if path.name != "lock" and not path.name.startswith(".")
-    )
-    return (folder / "parser").exists() or not any(others)
+    return folder.is_dir() and {path.name for path in folder.glob("[!.]*")} <= {"lock"}

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import lzma
-import re
 import tarfile
 import zipfile
 from contextlib import nullcontext

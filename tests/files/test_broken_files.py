@@ -3,7 +3,6 @@ traceback."""
 
 import json
 import shutil
-import zlib
 from copy import deepcopy
 from dataclasses import asdict
 from functools import reduce
@@ -22,7 +21,6 @@ from pyarrow import ipc
 
 from synmt.analysis.run_facts import run_facts
 from synmt.analysis.words.grouping import prepared_text
-from synmt.corpora import download
 from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import ShardFiles, summarize
@@ -36,13 +34,11 @@ from synmt.decode.tree_provider import parser_difference, parser_of_trees
 from synmt.errors import SynmtError
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files import reading
-from synmt.parsing import bulk, models, shards
-from synmt.parsing.cache import _HEADER, decode_parse, encode_parse
+from synmt.parsing import models, shards
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run_folder import Run, find_run
-from synmt.syntax.parse import flat_parse
 from synmt.tokenization.casing import Truecaser
 from synmt.tokenization.word_tokenizer import load_tokenizers
 from synmt.training.checkpoint import read_progress
@@ -307,11 +303,9 @@ def cached(tmp_path, monkeypatch):
         "hashes": lambda: reading.stored_sha256(text),
         "parsers": parser,
         "windows": translated,
-        "rates": lambda: bulk.measured_rate(PARSER),
         "a.conllu.json": summary,
         "a.conllu.cost.json": lambda: read_parse_cost(trees),
         "000001.json": lambda: shards.finished_shard(shard, tmp_path, PARSER.fingerprint),
-        "partial.json": lambda: download._note(tmp_path / "partial"),
     }
 
 
@@ -319,11 +313,9 @@ CACHED = """
 hashes:
 parsers:
 windows:
-rates: {words_per_second: 5.0}
 a.conllu.json: {lines: 1, words: 1, failures: 1, input: "", output: "", fingerprint: "", parser: {}}
 a.conllu.cost.json: {lines: 1, words: 2, processor_seconds: 0.5}
 000001.json: {}
-partial.json: {version: "1", size: 5}
 """
 KINDS = yaml.safe_load(CACHED)
 
@@ -331,13 +323,11 @@ KINDS = yaml.safe_load(CACHED)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_broken_file_of_a_cache_stops_nothing(cached, tmp_path, kind):
     manifest, readers = cached
-    content, read, folder = KINDS[kind], readers[kind], tmp_path / kind
-    path = bulk._path(PARSER) if kind == "rates" else folder
+    content, read, path = KINDS[kind], readers[kind], tmp_path / kind
     if content is None:
         read()
-        [path] = folder.iterdir()
+        [path] = path.iterdir()
     else:
-        path.parent.mkdir(exist_ok=True)
         content |= {"parser": StanzaParser("en").identity} if "parser" in content else {}
         path.write_text(json.dumps(content or manifest))
     original, expected = path.read_text(), repr(read())
@@ -349,21 +339,6 @@ def test_a_broken_file_of_a_cache_stops_nothing(cached, tmp_path, kind):
         path.rmdir()
         path.write_text(original)
     assert repr(read()) == expected != "None"
-
-
-def test_a_broken_tree_in_the_cache_is_parsed_again():
-    line = "A dog eats ."
-    stored = zlib.decompress(encode_parse(flat_parse(line), line)[1:])
-    length, *others = _HEADER.unpack_from(stored)
-    names, rest = stored[_HEADER.size :][:length], stored[_HEADER.size + length :]
-
-    def decoded(names):
-        header = _HEADER.pack(len(names), *others)
-        return decode_parse(b"\1" + zlib.compress(header + names + rest), line)
-
-    for new in mutations(names):
-        decoded(new)
-    assert decoded(names) == flat_parse(line)
 
 
 def test_a_broken_list_of_models_is_named(tmp_path):

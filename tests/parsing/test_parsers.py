@@ -218,7 +218,7 @@ def test_the_identity_has_the_hashes_of_files_and_does_not_depend_on_their_folde
     again = StanzaParser.from_identity(json.loads(json.dumps(identity)), device="cpu")
     assert (again.fingerprint, again.model) == (parser.fingerprint, str(folder))
     shutil.rmtree(folder)
-    with pytest.raises(SynmtError, match=r"copy: there is no such folder of models"):
+    with pytest.raises(SynmtError, match=r"copy: Stanza models for 'en' not found"):
         StanzaParser.from_identity(identity)
 
 
@@ -256,7 +256,7 @@ def test_the_identity_has_the_files_that_models_of_an_alias_depend_on(tmp_path):
     (tmp_path / names[3]).unlink()
     # `best` is the name of some models, but not of a lemmatizer
     for package, message in (
-        ("default", r"words.pt.*not found"),
+        ("default", r"not found: .*words.pt"),
         ("nosuch", r"has no package 'nosuch' for the language 'de'\. Packages: default"),
         ("best", r"has no package 'best' for the language 'de'\. Packages: default"),
     ):
@@ -310,7 +310,6 @@ def test_an_unknown_parser_is_refused():
     ("language", "message"),
     [
         ("xx", r"'xx'.*ship with synmt: en.*--parser official.*parser.model=official"),
-        ("ancient greek", r"'ancient greek' is the name .* Did you mean 'grc'"),
     ],
 )
 def test_a_language_without_compact_model_is_refused_with_advice(language, message):
@@ -323,9 +322,9 @@ def test_a_folder_without_a_model_or_with_a_broken_one_is_named(tmp_path):
     weights, listed = folder / "en" / "depparse" / "compact.pt", folder / "resources.json"
     for damage, message in (
         (lambda: weights.write_bytes(b"broken"), r"broken: cannot load the Stanza model"),
-        (weights.unlink, r"compact.pt.*not found"),
+        (weights.unlink, r"not found: .*compact.pt"),
         (lambda: listed.write_text("{"), r"resources.json: broken: not JSON"),
-        (listed.unlink, r"broken.*resources.json"),
+        (listed.unlink, r"broken: Stanza models for 'en' not found.*resources.json"),
     ):
         damage()
         with pytest.raises(SynmtError, match=message):
