@@ -5,18 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
 from importlib import import_module
 from itertools import zip_longest
 from typing import Any, BinaryIO, TypeVar
 from xml.etree.ElementTree import Element, iterparse
 
-from synmt.corpora.archives import Packed, reporting_damage
+from synmt.corpora.archives import Packed
 from synmt.corpora.mtdata_index import same_language
 from synmt.errors import SynmtError
-from synmt.files.reading import LONGEST, too_long
+from synmt.files.reading import LONGEST, raw_lines, too_long
 from synmt.reporting.progress import progress
 
 FORMATS = ("txt", "tags", "titles", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
@@ -58,7 +58,7 @@ def read_pairs(
         if form == "tsv":
             yield from read_fields(text, columns, separator="\t")
         else:
-            yield from _reporting(text, form, _read_both(text, form, languages, columns))
+            yield from _read_both(text, form, languages, columns)
 
 
 def with_progress(pairs: Iterable[_Item], what: str) -> Iterator[_Item]:
@@ -75,13 +75,13 @@ def with_progress(pairs: Iterable[_Item], what: str) -> Iterator[_Item]:
 def read_side(text: Packed, form: str) -> Iterator[str]:
     """Yield the lines of one side of a corpus: txt, tags, titles, sgm or xml."""
     with text.open() as stream:
-        yield from map(one_line, _SIDES[form](_without_ends(_lines(stream, text))))
+        yield from map(one_line, _SIDES[form](_lines(stream, text)))
 
 
 def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||| ") -> _Pairs:
     """Yield two columns of a table without a header; they count from 0."""
     with text.open() as stream:
-        for number, line in enumerate(_without_ends(_lines(stream, text)), start=1):
+        for number, line in enumerate(_lines(stream, text), start=1):
             cells = line.split(separator)
             if max(columns) >= len(cells):
                 raise SynmtError(
@@ -164,21 +164,32 @@ def zipped(texts: Sequence[Packed], sides: Iterable[Iterator[str]]) -> _Pairs:
 
 
 def _read_both(text: Packed, form: str, languages: Pair, columns: tuple[int, int]) -> _Pairs:
-    with text.open() as stream, closing(_lines(stream, text)) as lines:
-        if form == "wmt21xml":
-            pairs = _test_set(stream)
-        elif form == "tmx":
-            pairs = _memory(stream, languages)
-        elif form == "csvwithheader":
-            pairs = _rows(csv.reader(lines), columns)
-        elif form == "xlsx":
-            load = import_module("openpyxl").load_workbook
-            sheet = load(io.BytesIO(stream.read()), read_only=True, data_only=True).active
-            pairs = filter(any, _rows(sheet.iter_rows(values_only=True), columns))
-        else:
-            raise ValueError(f"synmt cannot read {form}")
-        for first, second in pairs:
-            yield one_line(first), one_line(second)
+    try:
+        with text.open() as stream:
+            if form == "wmt21xml":
+                pairs = _test_set(stream)
+            elif form == "tmx":
+                pairs = _memory(stream, languages)
+            elif form == "csvwithheader":
+                pairs = _rows(csv.reader(f"{line}\n" for line in _lines(stream, text)), columns)
+            elif form == "xlsx":
+                load = import_module("openpyxl").load_workbook
+                sheet = load(io.BytesIO(stream.read()), read_only=True, data_only=True).active
+                pairs = filter(any, _rows(sheet.iter_rows(values_only=True), columns))
+            else:
+                raise ValueError(f"synmt cannot read {form}")
+            for first, second in pairs:
+                yield one_line(first), one_line(second)
+    except (SynmtError, OSError, MemoryError):
+        raise
+    # ParseError, csv.Error, ImportError and what openpyxl raises
+    except Exception as error:
+        raise SynmtError(
+            f"the file cannot be read as {form} ({error or type(error).__name__})",
+            where=text.label,
+            do=f"Remove {text.files[0]} if it is not the right file, or write its sentences into "
+            "two files, and give them as source and target",
+        ) from error
 
 
 def _test_set(stream: BinaryIO) -> _Pairs:
@@ -200,22 +211,24 @@ def _segments_of(sides: list[Element]) -> list[str]:
 def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
     """Yield the units of a translation memory that have both languages."""
     passed = 0
-    with _decoded(stream) as lines:
-        for _, unit in iterparse(lines):
-            if unit.tag != "tu":
-                continue
-            found: dict[str, str] = {}
-            for variant in unit.findall("tuv"):
-                codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
-                text = variant.findtext("seg")
-                for language in languages:
-                    if text and codes and same_language(language, codes[0]):
-                        found[language] = re.sub(r"[\n\t]", " ", unescape(text.strip()))
-            first, second = map(found.get, languages)
-            if first and second:
-                yield first, second
-                passed += 1
-            unit.clear()
+    lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n")
+    for _, unit in iterparse(lines):
+        if unit.tag != "tu":
+            continue
+        found: dict[str, str] = {}
+        for variant in unit.findall("tuv"):
+            codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
+            text = variant.findtext("seg")
+            for language in languages:
+                if text and codes and same_language(language, codes[0]):
+                    found[language] = re.sub(r"[\n\t]", " ", unescape(text.strip()))
+        first, second = map(found.get, languages)
+        if first and second:
+            yield first, second
+            passed += 1
+        unit.clear()
+    # whoever opened the stream closes it
+    lines.detach()
     if not passed:
         raise ValueError(f"nothing for {languages[0]}-{languages[1]}")
 
@@ -229,44 +242,12 @@ def _rows(rows: Iterator[Any], columns: tuple[int, int]) -> _Pairs:
             yield first, second
 
 
-def _reporting(text: Packed, form: str, pairs: _Pairs) -> _Pairs:
-    """Yield pairs; turn anything that is raised where they are read into a SynmtError."""
-    try:
-        with reporting_damage(text):
-            yield from pairs
-    except (SynmtError, OSError, MemoryError):
-        raise
-    # ParseError, csv.Error, ImportError and what openpyxl raises
-    except Exception as error:
-        raise SynmtError(
-            f"the file cannot be read as {form} ({error or type(error).__name__})",
-            where=text.label,
-            do=f"Remove {text.files[0]} if it is not the right file, or write its sentences into "
-            "two files, and give them as source and target",
-        ) from error
-
-
-def _without_ends(lines: Iterable[str]) -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in lines)
-
-
-def _lines(stream: Any, text: Packed) -> Generator[str, None, None]:
-    """Yield the lines of a text with their ends, which are `\\n` only."""
-    with _decoded(stream) as decoded:
-        number = 1
-        while line := decoded.readline(LONGEST + 1):
-            if len(line) > LONGEST:
-                raise too_long(number, text.label)
-            yield line
-            number += 1
-
-
-@contextmanager
-def _decoded(stream: Any) -> Iterator[io.TextIOWrapper]:
-    """Decode a stream, which whoever opened it closes; bytes that are not UTF-8 become �, as in all
-    tools for corpora."""
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n")
-    try:
-        yield text
-    finally:
-        text.detach()
+def _lines(stream: BinaryIO, text: Packed) -> Iterator[str]:
+    """Yield the lines of a text, which end at `\\n` only, without their ends; bytes that are not
+    UTF-8 become �, as in all tools for corpora."""
+    for number, line in enumerate(raw_lines(stream), start=1):
+        if len(line) > LONGEST:
+            raise too_long(number, text.label)
+        if number == 1:
+            line = line.removeprefix(BOM_UTF8)
+        yield line.decode(errors="replace").rstrip("\r\n")

@@ -11,7 +11,6 @@ from synmt.arrays import json_text
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.links import in_place, place_of
-from synmt.files.reading import ANY_FORMAT, open_binary
 from synmt.files.schemas import LogLine
 from synmt.files.writing import reporting_os_errors, write_atomically
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord
@@ -32,9 +31,7 @@ class Log:
 
     def write(self, record: LogRecord) -> None:
         """Append one record."""
-        kind = {"StepRecord": "step", "ValidationRecord": "validation", "EndRecord": "end"}[
-            type(record).__name__
-        ]
+        kind = type(record).__name__.removesuffix("Record").lower()
         with reporting_os_errors(self.path), open(self.path, "a", encoding="utf-8") as out:
             # the gradient norm of an fp16 step may be infinite
             out.write(json_text({"kind": kind, **asdict(record)}) + "\n")
@@ -48,9 +45,9 @@ class Log:
 def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
     flat = {**record, **record.get("losses", {})}
     return [
-        (k, float(v))
-        for k, v in flat.items()
-        if isinstance(v, int | float) and k not in ("step", "best")
+        (name, float(value))
+        for name, value in flat.items()
+        if isinstance(value, int | float) and name not in ("step", "best")
     ]
 
 
@@ -59,9 +56,7 @@ def _drop_after(path: Path, step: int) -> None:
     if not path.exists():
         in_place(path)
         return
-    with open_binary(path, allowed=ANY_FORMAT) as stream:
-        lines = stream.read().decode(errors="replace").split("\n")
-    for line in lines:
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         # an incomplete line, of a process that was killed or a machine that lost its power, is not
         # a record
         with suppress(SynmtError):

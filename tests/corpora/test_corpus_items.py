@@ -337,7 +337,7 @@ def test_more_pairs_than_there_are_cannot_be_drawn(own):
 
 def test_sides_of_different_length_cannot_be_a_part(own):
     Path(own["target"]).write_text("one\n")
-    with pytest.raises(SynmtError, match=r"own\.en: 10 source lines and 1 target lines"):
+    with pytest.raises(SynmtError, match=r"own\.de: the sides differ in length: this one has 1 s"):
         resolve(recipe(train=[own, own], valid=own), "en", "de")
 
 
