@@ -103,7 +103,10 @@ def parse_file(
         shutil.rmtree(parts_folder(target), ignore_errors=True)
         yield ParseProgress("unchanged", finished.lines, finished.words, finished.failures)
         return
-    with _work_folder(target, parser.fingerprint, overwrite) as folder:
+    folder = parts_folder(target)
+    if target.exists() and not folder.exists() and not overwrite:
+        raise not_overwritten(FOREIGN, target)
+    with locked(folder, "these trees"):
         manifests: list[Manifest] = []
         shards = shards_of(lines, shard_lines, are_packed=target.suffix == ".gz")
         for state, manifest in _parse_shards(parser, shards, folder, workers, fewer):
@@ -116,6 +119,7 @@ def parse_file(
                 manifest.processor_seconds,
             )
         summary = _finish(target, folder, manifests, parser, digest.hexdigest())
+        shutil.rmtree(folder, ignore_errors=True)
     yield ParseProgress("finished", summary.lines, summary.words, summary.failures)
 
 
@@ -134,29 +138,6 @@ def parse_stream(
 
 def _warn(first: int, index: int, reason: str) -> None:
     warn_of_failure(first + index, reason)
-
-
-@contextlib.contextmanager
-def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Path]:
-    """Lock the folder for the shards of one parser; remove it when the block ends without an
-    error."""
-    folder = parts_folder(target)
-    state = folder / "parser"
-    if not folder.exists() and target.exists() and not overwrite:
-        raise not_overwritten(FOREIGN, target)
-    with locked(folder, "these trees"):
-        finished = list(folder.glob("[0-9]*"))
-        if finished and state.exists() and state.read_text(encoding="utf-8") != fingerprint:
-            if not overwrite:
-                raise not_overwritten(
-                    "contains trees of another parser, from an interrupted run", folder
-                )
-            for file in finished:
-                file.unlink()
-        with write_atomically(state) as stream:
-            stream.write(fingerprint)
-        yield folder
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:

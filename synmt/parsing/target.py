@@ -58,7 +58,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     if wrong := wrong_compression(target):
         raise wrong
     folder, summary = parts_folder(target), summary_path(target)
-    if not _is_of_a_run(folder):
+    if any(folder.glob("*")) and not (folder / "lock").exists():
         # not even on request: the user hardly means this folder by --overwrite
         raise SynmtError(
             "exists, and `synmt parse` did not make it",
@@ -73,12 +73,3 @@ def not_overwritten(what: str, where: Path) -> SynmtError:
     """Make the error for a file or folder that is replaced on request only."""
     do = "Choose another output, or remove it, as `synmt parse --overwrite` does"
     return SynmtError(what, where=str(where), do=do)
-
-
-def _is_of_a_run(folder: Path) -> bool:
-    """Check whether a folder of shards is missing, or was made by a run."""
-    if not folder.exists() or (folder / "parser").exists():
-        return True
-    # a run that was killed at its start leaves the lock, and unfinished files whose names begin
-    # with a dot
-    return folder.is_dir() and {path.name for path in folder.glob("[!.]*")} <= {"lock"}

@@ -164,9 +164,8 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
     with torch.no_grad():
         for mine, theirs in pairs.values():
             mine.copy_(theirs)
-    copied = sum({id(mine): mine.numel() for mine, _ in pairs.values()}.values())
-    total = sum(weight.numel() for weight in model.parameters())
-    _logger.info(f"model.init: {copied:,} of {total:,} weights come from {run.folder}")
+    names = named_weights(model)
+    _logger.info("model.init: %d of %d weights come from %s", len(pairs), len(names), run.folder)
 
 
 def _model_of(run: Run) -> Seq2Seq:

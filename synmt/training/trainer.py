@@ -7,10 +7,10 @@ order.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
 
@@ -94,7 +94,7 @@ class Trainer:
     def train(self) -> Generator[LogRecord, None, None]:
         """Train until max_steps, patience, the last decay or a request to stop."""
         stream = self._batches()
-        try:
+        with closing(stream), _reporting_full_memory():
             while (reason := self._reason_to_stop()) is None:
                 is_logged = (self.state.step + 1) % self.settings.log_every == 0
                 with self._meter.measuring(), self.processes.reporting_lost_processes():
@@ -108,8 +108,6 @@ class Trainer:
                 if is_logged:
                     yield self._meter.record(self.state.step)
                 yield from self._validate_and_save()
-        finally:
-            stream.close()
         self._save()
         yield EndRecord(self.state.step, reason)
 
@@ -117,12 +115,9 @@ class Trainer:
         """Read batches and copy them to the device, a few ahead of training."""
 
         def copied() -> Iterator[tuple[Batch, Position]]:
-            for batch, after in self.train_reader.forever(
-                Position(self.state.epoch, self.state.batch)
-            ):
-                with _reporting_full_memory(batch):
-                    moved = batch.to(self.device)
-                yield moved, after
+            position = Position(self.state.epoch, self.state.batch)
+            for batch, after in self.train_reader.forever(position):
+                yield batch.to(self.device), after
 
         return prefetch(copied())
 
@@ -168,9 +163,7 @@ class Trainer:
         total, tokens = torch.zeros((), device=self.device), 0
         with torch.inference_mode(), self._autocast:
             for batch in self.valid_reader.once():
-                with _reporting_full_memory(batch):
-                    moved = batch.to(self.device)
-                    total = total + self._objective(moved)["nll"]
+                total = total + self._objective(batch.to(self.device))["nll"]
                 tokens += len(batch.target_positions)
         return float(total) / max(1, tokens)
 
@@ -184,15 +177,13 @@ class Trainer:
     def _accumulate(self, batch: Batch, tokens: int, *, last: bool = False) -> dict[str, Tensor]:
         """Add the gradients of a batch; with the last batch of a step, the processes sum theirs."""
         objective = self._shared_objective if last else self._objective
-        with _reporting_full_memory(batch):
-            with self._autocast:
-                losses = objective(batch)
-            total = self._translation_loss(losses["loss"]) + sum(
-                loss for name, loss in losses.items() if name not in ("loss", "nll")
-            )
-            # gradients are averaged over the processes, and the loss is a mean over the pieces of
-            # all
-            self.scaler.scale(self.processes.count * total / tokens).backward()
+        with self._autocast:
+            losses = objective(batch)
+        total = self._translation_loss(losses["loss"]) + sum(
+            loss for name, loss in losses.items() if name not in ("loss", "nll")
+        )
+        # gradients are averaged over the processes, and the loss is a mean over the pieces of all
+        self.scaler.scale(self.processes.count * total / tokens).backward()
         return losses
 
     def _translation_loss(self, loss: Tensor) -> Tensor:
@@ -278,19 +269,15 @@ class Trainer:
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
 
 
-@contextlib.contextmanager
-def _reporting_full_memory(batch: Batch) -> Iterator[None]:
+@contextmanager
+def _reporting_full_memory() -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        sentences, source = batch.source.ids.shape
-        target = batch.target_input.size(1)
         raise OutOfMemory(
-            f"out of memory with a batch of {sentences} sentences, {source} source and {target} "
-            "target pieces",
+            "training needs more memory than there is",
             do="Lower training.batch_tokens and raise training.accumulate by the same factor, or "
-            "filter long lines "
-            "(filters.max_pieces)",
+            "filter long lines (filters.max_pieces)",
         ) from error

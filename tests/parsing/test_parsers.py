@@ -276,24 +276,6 @@ def test_a_stanza_with_other_internals_is_refused(monkeypatch, version):
             use(StanzaParser("en", device="cpu"))
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("stanza.models.depparse.model", "chuliu_edmonds_one_root"),
-        ("stanza.pipeline.depparse_processor", "DataLoader"),
-    ],
-)
-def test_a_stanza_without_a_part_that_synmt_replaces_is_refused(monkeypatch, module, name):
-    parser = StanzaParser("en", device="cpu", arcs=True)
-    parser._direct = None
-    parser.parse(["a"])
-    monkeypatch.delattr(f"{module}.{name}")
-    with pytest.raises(
-        SynmtError, match=rf"Stanza 1\.15.* is not supported: {module} has no '{name}'"
-    ):
-        parser.parse(["a"])
-
-
 def test_a_parser_travels_to_another_process_without_its_models(parser):
     parser.parse(["a"])
     sent = pickle.dumps(parser)

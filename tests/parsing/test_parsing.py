@@ -185,10 +185,7 @@ def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten
 def test_shards_of_two_parsers_are_never_mixed(source, tmp_path):
     interrupt(source, tmp_path / "a", 1)
     other = FlatParser("other")
-    assert_refused(
-        r"a.parts: contains trees of another parser.*--overwrite", source, tmp_path / "a", other
-    )
-    assert "kept" not in [step.state for step in run(source, tmp_path / "a", other, overwrite=True)]
+    assert "kept" not in [step.state for step in run(source, tmp_path / "a", other)]
 
 
 def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
