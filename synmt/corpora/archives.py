@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, BinaryIO, cast
 
 from synmt.errors import SynmtError, listed
 
@@ -53,8 +53,8 @@ class Packed:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the text as a stream of bytes; raises SynmtError if the archive is damaged, hostile
-        or lacks it."""
+        """Open the text as a stream of bytes; raises SynmtError if the archive is damaged or
+        lacks it."""
         with reporting_damage(self), ExitStack() as stack:
             with reporting_damage(self, _WHEN_OPENED):
                 stream = _unpacked(stack, _raw(stack, self.files))
@@ -122,10 +122,8 @@ def _unpacked(stack: ExitStack, stream: Any) -> io.BufferedReader:
 def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Packed) -> Any:
     """Open a file of an archive."""
     others: list[str] = []
-    for member, opened in _members(stack, stream, packed):
+    for member, opened in _members(stack, stream):
         if member == name or fnmatch.fnmatchcase(member, name):
-            if opened is None:
-                _refuse(f"{member} is a link", packed)
             return opened()
         others.append(member)
     raise SynmtError(
@@ -136,52 +134,29 @@ def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Pack
     )
 
 
-def _members(
-    stack: ExitStack, stream: io.BufferedReader, packed: Packed
-) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each file of an archive, and a function that opens it, or None for a link.
+def _members(stack: ExitStack, stream: io.BufferedReader) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each file of an archive, without `./`, and a function that opens it; links
+    are left out.
 
     The function must be called before the next name is read.
     """
     if stream.peek(4)[:4] == _ZIP:
-        yield from _of_zip(stack, stream, packed)
+        yield from _of_zip(stack, stream)
         return
     archive = stack.enter_context(tarfile.open(fileobj=stream, mode="r|"))  # noqa: SIM115
     for member in archive:
-        name = _safe(member.name, packed)
-        if member.islnk() or member.issym():
-            yield name, None
-        elif member.isfile():
+        if member.isfile():
+            name = str(PurePosixPath(member.name))
             yield name, lambda member=member: _Forward(archive.extractfile(member))
 
 
-def _of_zip(
-    stack: ExitStack, stream: io.BufferedReader, packed: Packed
-) -> Iterator[tuple[str, Any]]:
+def _of_zip(stack: ExitStack, stream: io.BufferedReader) -> Iterator[tuple[str, Any]]:
     if not stream.seekable():
         # the table of a zip file is at its end; only small archives are inside others
         stream = cast(Any, io.BytesIO(stream.read()))
     archive = stack.enter_context(zipfile.ZipFile(stream))
     for member in archive.infolist():
-        name = _safe(member.filename, packed)
-        if member.external_attr >> 28 == 0o12:
-            yield name, None
-        elif not member.is_dir():
+        is_link = member.external_attr >> 28 == 0o12
+        if not member.is_dir() and not is_link:
+            name = str(PurePosixPath(member.filename))
             yield name, lambda member=member: stack.enter_context(archive.open(member))
-
-
-def _safe(name: str, packed: Packed) -> str:
-    """Return the name of a file in an archive, without `./`; names that lead out of the archive are
-    refused."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts:
-        _refuse(f"the name {name!r} leads out of it", packed)
-    return str(path)
-
-
-def _refuse(what: str, packed: Packed) -> NoReturn:
-    raise SynmtError(
-        f"the archive is not trusted: {what}",
-        where=str(packed.files[0]),
-        do="Get the original file from its owners",
-    )

@@ -1,4 +1,10 @@
-"""Reads pairs of lines from the formats of public corpora."""
+"""Reads pairs of lines from the formats of public corpora.
+
+txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text;
+titles: the same with the titles and descriptions of the talks. tsv: columns with tabs between them.
+sgm, xml: `<seg>`, as in the test sets of WMT and IWSLT. tmx: translation memories. csvwithheader,
+xlsx, wmt21xml: mtdata's names.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +24,6 @@ from synmt.corpora.mtdata_index import same_language
 from synmt.errors import SynmtError
 from synmt.files.reading import LONGEST, raw_lines, too_long
 from synmt.reporting.progress import progress
-
-FORMATS = ("txt", "tags", "titles", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
-"""txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not
-text; titles: the same with the titles and descriptions of the talks. tsv: columns with tabs between
-them. sgm, xml: `<seg>`, as in the test sets of WMT and IWSLT. tmx: translation memories. The others
-are mtdata's names."""
 
 Pair = tuple[str, str]
 """Two languages, or a sentence in each of them."""
@@ -46,7 +46,7 @@ def read_pairs(
     differ in length.
 
     texts: one for each side, or any number with both.
-    form: one of FORMATS, or what mtdata calls it (`tsv.gz`).
+    form: one of those above, or what mtdata calls it (`tsv.gz`).
     languages: codes, for translation memories.
     columns: of the languages in a table, counted from 0.
     """
@@ -125,16 +125,8 @@ def _segments(lines: Iterable[str]) -> Iterator[str]:
 
     These files look like XML, but many contain a bare `&`.
     """
-    waiting = ""
-    for line in lines:
-        waiting = f"{waiting}\n{line}" if waiting else line
-        end = 0
-        for match in _SEGMENT.finditer(waiting):
-            yield unescape(match[1])
-            end = match.end()
-        waiting = waiting[end:]
-        begin = waiting.lower().find("<seg")
-        waiting = waiting[begin:] if begin >= 0 else ""
+    for match in _SEGMENT.finditer("\n".join(lines)):
+        yield unescape(match[1])
 
 
 _SIDES: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {

@@ -32,7 +32,7 @@ class PublicSource:
     inside: the way to the text in it: the name inside the archive, then the name inside the archive
         of that name; the first may be a pattern with `*`. Without names, the file itself is the
         text.
-    form: one of `synmt.corpora.formats.FORMATS`.
+    form: one of those of `synmt.corpora.formats`.
     columns: for a table, the column of each language, counted from 0.
     owners: in place of an address, the folder of a corpus that owners give to those who accept a
         licence; the environment variable `SYNMT_<FOLDER>` can name it. ` ||| ` separates the

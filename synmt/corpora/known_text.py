@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from synmt.corpora.corpus import files_in, in_any
-from synmt.corpora.download import RemoteFile, alone, local_path
+from synmt.corpora.download import RemoteFile, alone
 from synmt.corpora.formats import Pair, with_progress
 from synmt.corpora.known import KnownCorpus, SplitPlan, cleaned, known_corpus, split_of
 from synmt.errors import SynmtError
@@ -114,10 +114,9 @@ class KnownText:
                     if stream := streams.get(f"{split}.{language}"):
                         stream.write(f"{text}\n")
             if not all(counts[split] for split in plan.splits):
-                paths = [str(local_path(file)) for file in plan.files(self.languages)]
                 raise SynmtError(
                     f"the text of {self.name}/{' and '.join(plan.splits)} has no sentences",
-                    do=f"If its files are not the right ones, remove them: {', '.join(paths)}",
+                    do="Remove the downloaded files if they are not the right ones",
                 )
         known = self.known
         for split in plan.splits:

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_cached_json, read_json_if_there
 from synmt.files.reading import cache_folder, fingerprint
 from synmt.files.schemas import ParserFacts, StoredParser
@@ -60,16 +60,6 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
         where=str(folder),
         allowed=f"A folder of models has resources.json and a folder {language}",
         do=do,
-    )
-
-
-def no_package(owner: str, package: str, language: str, packages: Iterable[str]) -> UsageError:
-    """Make the error for a package of models that its owner, Stanza or a folder, does not have."""
-    names = sorted(packages)
-    return UsageError(
-        f"{owner} has no package '{package}' for the language '{language}'",
-        allowed=f"Packages: {', '.join(names)}",
-        do=did_you_mean(package, names),
     )
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import logging
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from synmt.corpora.download import RemoteFile, alone, download_all
-from synmt.errors import SynmtError, UsageError, adding_advice, did_you_mean
+from synmt.errors import SynmtError, UsageError, adding_advice, unknown_name
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
 from synmt.files.writing import write_atomically, write_json
@@ -27,7 +28,6 @@ from synmt.parsing.models import (
     folder_of,
     known_resources,
     missing,
-    no_package,
 )
 from synmt.parsing.pipeline import model_files
 
@@ -107,7 +107,7 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
     models = common.maintain_processor_list(resources, code, None, packages)
     if "depparse" not in (name for name, _ in models):
         packages = {*resources[code]["depparse"], *resources[code].get("packages", {})}
-        raise no_package("Stanza", package, language, packages)
+        raise unknown_name("package", package, sorted(packages), where=f"Stanza, {language}")
     address = common.expand_model_url(resources, common.DEFAULT_MODEL_URL)
     files = {}
     for processor, name in common.flatten_processor_list(
@@ -152,14 +152,10 @@ def check_language(language: str) -> None:
         raise _unknown_language(language, default_treebanks)
 
 
-def _unknown_language(language: str, languages: Any) -> UsageError:
+def _unknown_language(language: str, languages: Iterable[str]) -> UsageError:
     # the multilingual package only recognizes languages
     names = sorted(set(languages) - {"multilingual"})
-    return UsageError(
-        f"Stanza has no parser for the language '{language}'",
-        allowed=f"Languages: {', '.join(names)}",
-        do=did_you_mean(language, names),
-    )
+    return unknown_name("language", language, names, where="Stanza's parsers")
 
 
 def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from synmt.errors import unknown_name
 from synmt.parsing.arcs import best_tree, check_graph_parser, parse_with_arcs
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
-from synmt.parsing.models import PROCESSORS, no_package
+from synmt.parsing.models import PROCESSORS
 from synmt.parsing.stanza_internals import checked_version, isolated, replaced, without_optimizers
 from synmt.syntax.parse import Parse, evenly_spaced
 
@@ -35,7 +36,8 @@ def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
             model not in (*resources[code].get(name, ()), "identity") for name, model in chosen
         )
         if lacks or "tokenize" not in dict(chosen):
-            raise no_package(str(folder), package, language, resources[code].get("packages", ()))
+            packages = sorted(resources[code].get("packages", ()))
+            raise unknown_name("package", package, packages, where=f"{folder}, {language}")
         config = build_default_config(
             resources, code, str(folder), common.add_dependencies(resources, code, models)
         )

@@ -70,20 +70,12 @@ def adopt_vocabulary(recipe: Recipe, run: Run | None = None, *, overwrite: bool 
 
 
 def _takes_embeddings(recipe: Recipe) -> bool:
-    """Check whether all embeddings come from the other run; raises UsageError for some."""
+    """Check whether some embeddings come from the other run, and with them its vocabulary."""
     with torch.device("meta"):
         # only names are needed, so any number of pieces will do
         model = build(recipe.model, recipe.syntax, source_pieces=8, target_pieces=8)
     without = weights_in(model, recipe.model.init_except, "model.init_except")
-    left_out = [name for name in _EMBEDDINGS if name in without]
-    if left_out and len(left_out) < len(_EMBEDDINGS):
-        raise UsageError(
-            f"{', '.join(left_out)} would be new, and the other embeddings would not: either all "
-            "of them come from the run, with its vocabulary, or none",
-            where="model.init_except",
-            do="List all of them (`embeddings`) or none",
-        )
-    return not left_out
+    return any(name not in without for name in _EMBEDDINGS)
 
 
 def _with_vocabulary(recipe: Recipe, before: Recipe) -> Recipe:

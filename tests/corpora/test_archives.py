@@ -93,24 +93,17 @@ def zip_with_link():
     return packed.getvalue()
 
 
-UNTRUSTED = {
-    "c.de is a link": [
-        tar_with(type=tarfile.SYMTYPE, linkname="/etc/passwd"),
-        tar_with(type=tarfile.LNKTYPE, linkname="../secret"),
-        zip_with_link(),
-    ],
-    "leads out of it": [
-        *(tar_with(name=name) for name in ("../c.de", "x/../../c.de", "/c.de")),
-        zipped({"..\\c.de": b"a\n"}),
-    ],
-}
+LINKS = [
+    tar_with(type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+    tar_with(type=tarfile.LNKTYPE, linkname="../secret"),
+    zip_with_link(),
+]
 
 
-@pytest.mark.parametrize("message", UNTRUSTED)
-def test_archives_that_lead_elsewhere_are_not_trusted(place, message):
-    for content in UNTRUSTED[message]:
-        with pytest.raises(SynmtError, match=f"the archive is not trusted: .*{message}"):
-            read("c.de", files=[place("a", content)])
+@pytest.mark.parametrize("content", LINKS)
+def test_links_are_not_followed(place, content):
+    with pytest.raises(SynmtError, match=r"the archive has no file c\.de"):
+        read("c.de", files=[place("a", content)])
 
 
 def test_what_is_no_file_is_not_read(place):

@@ -206,10 +206,10 @@ def test_languages_that_are_there_keep_their_entry_in_the_list(server, folder):
 
 # Stanza cuts `my` into words, and has no parser for it
 UNKNOWN = """
-xq => no parser for the language 'xq'. Languages: ab, af,
-my => no parser for the language 'my'. Languages: de, en, zh-hans
-aa => no parser for the language 'aa'. Languages: de, en, zh-hans
-de --package gds => for the language 'de'. Packages: default, gsd. Did you mean 'gsd'?
+xq => there is no language 'xq'. Languages: ab, af,
+my => there is no language 'my'. Languages: de, en, zh-hans
+aa => there is no language 'aa'. Languages: de, en, zh-hans
+de --package gds => there is no package 'gds'. Packages: default, gsd. Did you mean 'gsd'?
 """
 
 

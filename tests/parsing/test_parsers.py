@@ -257,8 +257,8 @@ def test_the_identity_has_the_files_that_models_of_an_alias_depend_on(tmp_path):
     # `best` is the name of some models, but not of a lemmatizer
     for package, message in (
         ("default", r"not found: .*words.pt"),
-        ("nosuch", r"has no package 'nosuch' for the language 'de'\. Packages: default"),
-        ("best", r"has no package 'best' for the language 'de'\. Packages: default"),
+        ("nosuch", r", de: there is no package 'nosuch'\. Packages: default"),
+        ("best", r", de: there is no package 'best'\. Packages: default"),
     ):
         with pytest.raises(SynmtError, match=message):
             _ = StanzaParser("de", model=str(tmp_path), package=package).identity

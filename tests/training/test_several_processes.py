@@ -87,14 +87,6 @@ def test_a_wrong_variable_of_torchrun_is_named(monkeypatch, line):
     assert_refused("Start the command with `torchrun`", join_processes)
 
 
-def test_more_processes_than_gpus_are_refused(monkeypatch):
-    set_variables(monkeypatch)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    message = r"more processes on this machine than PyTorch sees GPUs \(1\)\. Start one"
-    assert_refused(message, join_processes)
-
-
 def test_the_variables_of_torchrun_tell_which_process_this_is(monkeypatch):
     set_variables(monkeypatch)
     assert started() == Started(count=2, rank=1, local_rank=1)

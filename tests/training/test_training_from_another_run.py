@@ -111,7 +111,6 @@ UNFIT = r"""
 {model: {embeddings: separate}} | {} | or are shared in one model only: .*weight
 {LSTM} | {model: {init_except: [embeddings]}} | different shapes in this run
 {} | {vocabulary: {size: 500}} | differ in vocabulary.size. Leave out
-{} | {model: NEW} | target_embedding.table.weight would be new.*all of them
 {model: {embeddings: tied}, vocabulary: {joint: false}} | {} | with the vocabulary of .*other.*needs
 {} | {tasks: {parsing: dependencies}} | has no tag <TR>.*same tags and `tasks`
 {} | {tasks: {mixed: dependencies}} | has no piece for brackets
@@ -121,7 +120,6 @@ UNFIT = r"""
 TERMS = {
     "LSTM": "model: {architecture: lstm}",
     "GATED": "{variants: [{name: latent_tree}]}",
-    "NEW": "{embeddings: separate, init_except: [target_embedding]}",
     "TAGGED": "{train: [{FILES}, {FILES, tag: <BT>}], valid: {FILES}}",
     "FILES": "source: a.en, target: a.de",
 }
