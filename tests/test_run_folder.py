@@ -38,8 +38,8 @@ from synmt.training.lifecycle import (
     remove_leftovers,
     write_final_weights,
 )
-from synmt.training.log import Log
 from synmt.training.preparation import Prepared
+from synmt.training.records import Log
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
 PREPARED = Prepared(

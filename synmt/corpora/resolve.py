@@ -54,8 +54,10 @@ class TextEstimate:
 def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     """Find every file of a corpus; public corpora are downloaded and built in the cache."""
     texts = _Texts(recipe, source, target)
+    if texts.unavailable:
+        raise all_in_one(list(texts.unavailable.values()))
     missing = texts.missing()
-    texts.fetch()
+    download_all(texts.files, ", ".join(text.name for text in missing))
     for text in missing:
         text.run()
     for mixture in texts.mixtures.values():
@@ -172,13 +174,6 @@ class _Texts:
     def missing(self) -> list[_Text]:
         """List the public texts that have to be built."""
         return [text for text in self.public.values() if not text.is_done()]
-
-    def fetch(self) -> None:
-        """Download what texts are built from; raises SynmtError before that if some cannot be
-        built."""
-        if self.unavailable:
-            raise all_in_one(list(self.unavailable.values()))
-        download_all(self.files, ", ".join(text.name for text in self.missing()))
 
     @cached_property
     def mixtures(self) -> dict[str, MixedText]:

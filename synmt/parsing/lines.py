@@ -131,9 +131,8 @@ def tokens_of(lines: Sequence[str], sentences: Sequence[Any]) -> list[list[str]]
     of_line: list[list[str]] = [[] for _ in lines]
     for token in (token for sentence in sentences for token in sentence.tokens):
         index = bisect_right(starts, token.start_char) - 1
-        of_line[index].append(
-            lines[index][token.start_char - starts[index] : token.end_char - starts[index]]
-        )
+        first, end = token.start_char - starts[index], token.end_char - starts[index]
+        of_line[index].append(lines[index][first:end])
     return of_line
 
 
@@ -157,9 +156,8 @@ def parses_of(
     """
     starts = _starts(lines)
     of_line: list[list[Analysis]] = [[] for _ in lines]
-    for sentence, table in zip(
-        sentences, [None] * len(sentences) if arcs is None else arcs, strict=True
-    ):
+    tables = [None] * len(sentences) if arcs is None else arcs
+    for sentence, table in zip(sentences, tables, strict=True):
         index = bisect_right(starts, sentence.tokens[0].start_char) - 1
         of_line[index].append(_read(sentence, table, starts[index], features))
     return list(map(join_analyses, lines, of_line))

@@ -44,9 +44,9 @@ from synmt.tokenization.word_tokenizer import load_tokenizers
 from synmt.training.checkpoint import read_progress
 from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
-from synmt.training.log import Log
 from synmt.training.meter import Meter
 from synmt.training.preparation import relation_warnings
+from synmt.training.records import Log
 from synmt.training.test_sets import read_results
 from synmt.training.text_stages import read_parse_cost
 from synmt.training.tree_sources.requirements import tree_requirements
