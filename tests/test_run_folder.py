@@ -87,7 +87,8 @@ def saved(tmp_path):
 
 def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
     run, (model, optimizer) = Run(tmp_path), trained()
-    state = {"step": 7, "best_value": 0.1 + 0.2, "scaler": {"scale": 0.1}}
+    state = {"step": 7, "epoch": 1, "batch": 2, "best_step": 3, "best_value": 0.1 + 0.2}
+    state |= {"waited": 4, "scaler": {"scale": 0.1}}
     save_checkpoint(run, 7, model, optimizer, state)
     other, empty = trained(seed=5)
     assert load_checkpoint(run.checkpoint(7), other, empty) == TrainingState(**state)
@@ -167,7 +168,8 @@ def test_a_checkpoint_that_has_been_damaged_is_named(saved, name, damage):
 
 def test_a_state_of_another_version_is_refused(tmp_path):
     trainer = make_trainer(tmp_path)
-    save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
+    state = vars(trainer.state) | {"step": 2, "moon": "full"}
+    save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, state)
     assert_fails(r"step-00000002/state.json: broken: moon is unknown", trainer.resume)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -154,11 +153,7 @@ def _to_file(options: ParseArguments, output: Path, parser: StanzaParser) -> Non
         overwrite=options.overwrite,
     )
     total, step = known_lines(options.source), None
-    with (
-        using_cluster(options.cluster),
-        closing(steps),
-        console.progress("parse", total, "lines") as advance,
-    ):
+    with using_cluster(options.cluster), console.progress("parse", total, "lines") as advance:
         for step in steps:
             if step.state in ("kept", "parsed"):
                 advance(step.lines)

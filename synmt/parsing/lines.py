@@ -49,6 +49,13 @@ class Tokens:
     words: list[str]
     spans: list[tuple[int, int]]
 
+    def split(self) -> list[Tokens]:
+        """Split a sentence into parts of at most LONGEST words."""
+        starts = range(0, len(self.words), LONGEST)
+        return [
+            Tokens(self.words[at : at + LONGEST], self.spans[at : at + LONGEST]) for at in starts
+        ]
+
 
 def warn_of_failure(line: int, reason: str) -> None:
     """Log that a line, counted from 1, has a flat or joined tree."""

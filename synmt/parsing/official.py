@@ -84,10 +84,8 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     """Download the list of all models; it is kept only together with a model."""
     from stanza.resources import common
 
-    address = common.DEFAULT_RESOURCES_URL
-    if address.lower() in ("stanford", "stanfordnlp"):
-        address = common.STANFORDNLP_RESOURCES_URL
-    file = RemoteFile(f"{address.rstrip('/')}/resources_{common.DEFAULT_RESOURCES_VERSION}.json")
+    name = f"resources_{common.DEFAULT_RESOURCES_VERSION}.json"
+    file = RemoteFile(f"{common.DEFAULT_RESOURCES_URL.rstrip('/')}/{name}")
     with adding_advice(by_hand(folder, language)):
         [path] = download_all([file], "Stanza's list of models")
     resources = read_cached_json(path, dict[str, Any])

@@ -47,12 +47,12 @@ class TrainingState:
     unlogged_cost: what they have cost, as `Meter.restore` takes it; old checkpoints do not say it.
     """
 
-    step: Count = 0
-    epoch: Count = 0
-    batch: Count = 0
-    best_step: Count = 0
-    best_value: float | None = None
-    waited: Count = 0
+    step: Count
+    epoch: Count
+    batch: Count
+    best_step: Count
+    best_value: float | None
+    waited: Count
     decays: Count = 0
     scaler: dict[str, float] = field(default_factory=dict)
     unlogged: list[Step] = field(default_factory=list)

@@ -70,7 +70,7 @@ class Trainer:
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(trained, self.settings, self.processes)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
-        self.state = TrainingState()
+        self.state = TrainingState(step=0, epoch=0, batch=0, best_step=0, best_value=None, waited=0)
         self.stop = threading.Event()
         self._stopping = False
         variants = [variant for side in SIDES for variant in self.model.variants[side]]

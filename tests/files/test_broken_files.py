@@ -34,6 +34,7 @@ from synmt.decode.tree_provider import parser_difference, parser_of_trees
 from synmt.errors import SynmtError
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files import reading
+from synmt.files.json_files import read_json
 from synmt.parsing import models, shards
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
@@ -41,7 +42,7 @@ from synmt.recipe.data import VocabularyRecipe
 from synmt.run_folder import Run, find_run
 from synmt.tokenization.casing import Truecaser
 from synmt.tokenization.word_tokenizer import load_tokenizers
-from synmt.training.checkpoint import read_progress
+from synmt.training.checkpoint import TrainingState
 from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
 from synmt.training.meter import Meter
@@ -185,7 +186,8 @@ def test_another_file_of_a_run(old, tmp_path, monkeypatch, name):
         Log(tmp_path, 99)
 
     def resume():
-        Meter(torch.device("cpu")).start(read_progress(checkpoint, {}).unlogged_cost)
+        state = read_json(checkpoint / "state.json", TrainingState)
+        Meter(torch.device("cpu")).restore(state.unlogged, state.unlogged_cost)
 
     def cost():
         cost_table([("a", [run_cost(run)])] * 2)

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from synmt.fast.parser.graph import DirectGraphParser, ParserScores
 from synmt.fast.parser.tokenizer import DirectTokenizer
 from synmt.fast.parser.words import DirectTagger, Packing
-from synmt.parsing import lines
 from synmt.parsing.arcs import (
     greedy_trees,
     joint_probabilities,
@@ -87,7 +86,7 @@ class DirectParser:
             found = given_tokens(lines)
         else:
             found = self.tokenizer(list(map(evenly_spaced, lines)))
-        parts = [(index, part) for index, tokens in enumerate(found) for part in _split(tokens)]
+        parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split()]
         # a stable sort from long to short, which packed sequences need
         parts.sort(key=lambda part: -len(part[1].words))
         of_line: list[list[Analysis]] = [[] for _ in lines]
@@ -176,10 +175,3 @@ class DirectParser:
         return joint_probabilities(
             table[number, :length, :length], scores.labels(number), self.relations
         )
-
-
-def _split(tokens: Tokens) -> list[Tokens]:
-    """Split a sentence into parts of at most LONGEST words."""
-    size = lines.LONGEST
-    starts = range(0, len(tokens.words), size)
-    return [Tokens(tokens.words[at : at + size], tokens.spans[at : at + size]) for at in starts]
