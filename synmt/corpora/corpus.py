@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +12,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError, UsageError
+from synmt.files.reading import cache_folder
 from synmt.recipe.corpus import SplitFiles
 
 
@@ -53,6 +55,14 @@ class Corpus:
     def splits(self) -> dict[str, SplitFiles]:
         """Return train, valid and every test set by name."""
         return {"train": self.train, "valid": self.valid, **self.test}
+
+
+def corpus_folders(name: str) -> list[Path]:
+    """List the folders that may have the files of a corpus, in order: in $SYNMT_DATA, in the
+    cache."""
+    given = os.environ.get("SYNMT_DATA")
+    beside = [Path(given).expanduser() / name] if given else []
+    return [*beside, cache_folder() / "corpora" / name]
 
 
 def in_any(folders: Iterable[Path], name: str) -> Path | None:

@@ -71,17 +71,19 @@ def download_all(files: Iterable[RemoteFile], what: str = "") -> list[Path]:
         no network.
     """
     files = list(files)
-    check_network(files, what)
+    if problem := network_problem(files, what):
+        raise problem
     try:
         return [_local_copy(file) for file in files]
     except _Unavailable as error:
         raise _missing(str(error), files, what) from None
 
 
-def check_network(files: Iterable[RemoteFile], what: str = "") -> None:
-    """Raise SynmtError that lists all files that are missing if the network is off."""
+def network_problem(files: Iterable[RemoteFile], what: str = "") -> SynmtError | None:
+    """Make the error that lists all files that are missing if the network is off."""
     if offline() and not all(map(is_there, files)):
-        raise _missing("SYNMT_OFFLINE is set", files, what)
+        return _missing("SYNMT_OFFLINE is set", files, what)
+    return None
 
 
 def _missing(reason: str, files: Iterable[RemoteFile], what: str) -> SynmtError:

@@ -14,10 +14,10 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from synmt.corpora.archives import Packed
+from synmt.corpora.corpus import corpus_folders
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import Pair, one_line, read_fields, read_pairs
 from synmt.errors import SynmtError, UsageError, did_you_mean
-from synmt.files.reading import cache_folder
 from synmt.recipe.yaml_text import load_yaml
 
 Step = tuple[str | int | float, ...]
@@ -78,12 +78,8 @@ class PublicSource:
 
     def places(self) -> list[Path]:
         """List the folders where files of owners are looked for, in order."""
-        places = [cache_folder() / "corpora" / self.owners]
-        if data := os.environ.get("SYNMT_DATA"):
-            places.insert(0, Path(data).expanduser() / self.owners)
-        if own := os.environ.get(f"SYNMT_{self.owners.upper()}"):
-            places.insert(0, Path(own).expanduser())
-        return places
+        own = os.environ.get(f"SYNMT_{self.owners.upper()}")
+        return [*([Path(own).expanduser()] if own else []), *corpus_folders(self.owners)]
 
 
 @dataclass(frozen=True, kw_only=True)

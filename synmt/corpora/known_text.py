@@ -4,14 +4,13 @@ cache."""
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from synmt.corpora.corpus import files_in, in_any
+from synmt.corpora.corpus import corpus_folders, files_in, in_any
 from synmt.corpora.download import RemoteFile, alone
 from synmt.corpora.formats import Pair, with_progress
 from synmt.corpora.known import KnownCorpus, SplitPlan, cleaned, known_corpus, split_of
@@ -52,8 +51,7 @@ class KnownText:
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        given = os.environ.get("SYNMT_DATA")
-        return [*([Path(given).expanduser() / self.name] if given else []), self.folder]
+        return corpus_folders(self.name)
 
     def missing(self) -> list[str]:
         """Name the files that none of the folders has."""
@@ -138,8 +136,7 @@ class ControlledText(KnownText):
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        *given, generated = super().folders()
-        return [*given, generated.with_name(self.name), self._generated("hard"), generated]
+        return [*super().folders(), self._generated("hard"), self.folder]
 
     def downloads(self) -> list[RemoteFile]:
         """List no files."""

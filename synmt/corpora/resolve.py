@@ -17,9 +17,9 @@ from typing import Literal
 from synmt.corpora.corpus import Corpus, CorpusPart
 from synmt.corpora.download import (
     RemoteFile,
-    check_network,
     download_all,
     is_there,
+    network_problem,
 )
 from synmt.corpora.items import checked, items_by_key, items_by_split, spelled_out
 from synmt.corpora.known import KNOWN_CORPORA, known_corpus, split_of
@@ -218,11 +218,7 @@ class _Texts:
 
 
 def _downloads(files: Sequence[RemoteFile]) -> Iterator[TextEstimate]:
-    problem = None
-    try:
-        check_network(files)
-    except SynmtError as error:
-        problem = error
+    problem = network_problem(files)
     for file in files:
         what, size = f"download {file.address}", file.size or None
         if is_there(file):
