@@ -152,8 +152,7 @@ def _problems(key: str, files: SplitFiles) -> Iterator[SynmtError]:
         return
     if files.source.samefile(files.target):
         yield one_file_for_both_sides(files.target, where=f"corpus.{key}: ")
-        return
-    for path in (files.source, files.target):
+    for path in dict.fromkeys((files.source, files.target)):
         try:
             with open_binary(path):
                 pass

@@ -38,7 +38,9 @@ def locate(model: str, language: str) -> Path:
     folder = folder_of(model)
     do = "Copy or download the models again"
     resources = read_json_if_there(folder / "resources.json", dict[str, Any], do=do) or {}
-    if _has(folder, language):
+    entry = resources.get(language)
+    # an alias points to the folder of another language
+    if isinstance(entry, dict) and (folder / str(entry.get("alias", language))).is_dir():
         return folder
     if model == "compact":
         raise UsageError(
@@ -121,12 +123,6 @@ def folder_of(model: str) -> Path:
     from stanza.resources.common import DEFAULT_MODEL_DIR
 
     return Path(DEFAULT_MODEL_DIR)
-
-
-def _has(folder: Path, language: str) -> bool:
-    # an alias in resources.json points to the folder of another language
-    entry = known_resources(folder).get(language)
-    return isinstance(entry, dict) and os.path.isdir(folder / str(entry.get("alias", language)))
 
 
 def known_resources(folder: Path) -> dict[str, Any]:

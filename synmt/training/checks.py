@@ -8,6 +8,7 @@ from pathlib import Path
 from synmt.arrays import Side
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
+from synmt.files.links import place_of
 from synmt.model.device import choose_device
 from synmt.parallel.engine import cluster_in_use
 from synmt.recipe.load import load_recipe
@@ -47,6 +48,8 @@ def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Adop
     if not finished:
         # now, and not after hours of preparation
         check_folder(run.folder)
+        for path in [] if overwrite else filter(Path.is_dir, run.folder.rglob("*")):
+            place_of(path / "file")
         check_parts(recipe, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     return (recipe, vocabularies, truecasers), finished
 
