@@ -61,7 +61,13 @@ def check_values(recipe: Recipe) -> Requirements:
     _check_pretraining(recipe, requirements)
     # a cluster has other devices
     if cluster_in_use() is None:
-        choose_device(recipe.training.device)
+        device, precision = choose_device(recipe.training.device), recipe.training.precision
+        if (recipe.model.architecture, precision, device.type) == ("lstm", "fp16", "cpu"):
+            raise UsageError(
+                "an lstm cannot be trained in fp16 on a CPU",
+                where="training.precision",
+                allowed="Allowed: float32 and bf16",
+            )
     options = options_of(recipe.evaluation)
     in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
     for name in (*recipe.evaluation.metrics, *in_validation):
