@@ -1,7 +1,6 @@
 """The run folder and its checkpoints, also when the disk is full or files are damaged."""
 
 import errno
-import math
 import os
 from dataclasses import replace
 from functools import partial
@@ -25,7 +24,12 @@ from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import TrainingRecipe
 from synmt.recipe.yaml_text import dump_yaml
 from synmt.run_folder import Run, find_run
-from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
+from synmt.training.checkpoint import (
+    TrainingState,
+    drop_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
 from synmt.training.finished import has_finished
 from synmt.training.lifecycle import (
     begin_run,
@@ -34,8 +38,8 @@ from synmt.training.lifecycle import (
     remove_leftovers,
     write_final_weights,
 )
-from synmt.training.log import Log
 from synmt.training.preparation import Prepared
+from synmt.training.records import Log
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
 PREPARED = Prepared(
@@ -83,10 +87,11 @@ def saved(tmp_path):
 
 def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
     run, (model, optimizer) = Run(tmp_path), trained()
-    state = {"step": 7, "best_value": math.inf, "learning": 0.1 + 0.2}
+    state = {"step": 7, "epoch": 1, "batch": 2, "best_step": 3, "best_value": 0.1 + 0.2}
+    state |= {"waited": 4, "scaler": {"scale": 0.1}}
     save_checkpoint(run, 7, model, optimizer, state)
     other, empty = trained(seed=5)
-    assert load_checkpoint(run.checkpoint(7), other, empty) == state
+    assert load_checkpoint(run.checkpoint(7), other, empty) == TrainingState(**state)
     assert_same(*([*each.parameters()] for each in (model, other)))
     assert_same(*([*each.state.values()] for each in (optimizer, empty)))
 
@@ -162,7 +167,8 @@ def test_a_checkpoint_that_has_been_damaged_is_named(saved, name, damage):
 
 def test_a_state_of_another_version_is_refused(tmp_path):
     trainer = make_trainer(tmp_path)
-    save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
+    state = vars(trainer.state) | {"step": 2, "moon": "full"}
+    save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, state)
     assert_fails(r"step-00000002/state.json: broken: moon: unexpected", trainer.resume)
 
 
@@ -311,13 +317,6 @@ def test_a_finished_run_that_is_killed_while_it_gets_a_new_recipe_has_not_finish
     assert run.recipe() == LONGER
 
 
-def test_a_run_whose_folder_was_renamed_says_how_it_goes_on(run):
-    message = "the run 'one', whose folder was renamed .*Rename the folder to one"
-    assert_refused(message, check_run, run, small_recipe(name="other"), overwrite=False)
-    check_run(run, small_recipe(name="other"), overwrite=True)
-    check_run(run, RECIPE, overwrite=False)
-
-
 RELATIVE = {"name": "relative", "heads": 1}
 PASCAL = {"name": "pascal", "heads": 1, "variance": 1}
 
@@ -351,12 +350,9 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_
     check_run(run, LONGER, overwrite=False)
 
 
-def test_an_average_of_fewer_checkpoints_than_asked_for_says_so(tmp_path, caplog):
+def test_an_average_may_have_fewer_checkpoints_than_asked_for(tmp_path):
     run = save(Run(tmp_path), 2, 4, best_step=2)
-    for average in (2, 3):
-        write_final_weights(run, small_recipe(training={"save_every": 2, "average": average}))
-    [record] = caplog.records
-    assert record.message.startswith("only 2 checkpoints are averaged: there are no more")
+    write_final_weights(run, small_recipe(training={"save_every": 2, "average": 3}))
     assert run.weights_of("average").exists()
     # the average of a run that goes on without one is no longer that of its last weights
     write_final_weights(run, small_recipe(training={"save_every": 2, "use": "last"}))

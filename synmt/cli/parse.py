@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, Cluster, Device
 from synmt.cli.options import command
-from synmt.errors import UsageError, counted
+from synmt.errors import UsageError
 from synmt.files.writing import is_stream
 from synmt.options import Option
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from synmt.parsing.bulk import ParseProgress
     from synmt.parsing.parser import StanzaParser
 
 
@@ -80,26 +77,14 @@ class ParseArguments:
         int | None,
         Option("Processes; only with -o.", minimum=1, show_default="one per core, or one on a GPU"),
     ] = None
-    shard_lines: Annotated[
-        int | None, Option("Lines in a shard; only with -o.", minimum=1, show_default="2000")
-    ] = None
+    shard_lines: Annotated[int, Option("Lines in a shard; only with -o.", minimum=1)] = 2000
     cluster: Cluster = None
     overwrite: Annotated[
         bool, Option("Replace a file made from another text or by another parser.")
     ] = False
 
-    @property
-    def file(self) -> Path | None:
-        """The file that is written in shards; None for a stream."""
-        return None if self.stream is None or is_stream(self.stream) else self.stream
 
-    @property
-    def stream(self) -> Path | None:
-        """Where the trees go; None for standard output."""
-        return None if str(self.output) == "-" else self.output
-
-
-@command
+@partial(command, reads_runs=False)
 def parse(options: ParseArguments) -> None:
     """Parse raw text: one dependency tree for each line, in CoNLL-U.
 
@@ -110,13 +95,15 @@ def parse(options: ParseArguments) -> None:
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
-    _check(options)
-    from synmt.parallel.engine import using_cluster
-    from synmt.parsing.bulk import parse_file
     from synmt.parsing.official import fetch
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.data import parser_model
 
+    if options.cluster and options.workers:
+        raise UsageError(
+            "--workers counts processes of this machine; a cluster has its own",
+            do="Leave out one of them",
+        )
     if parser_model(options.model, options.language) == "official":
         fetch(options.language, options.package)
     parser = StanzaParser(
@@ -129,45 +116,11 @@ def parse(options: ParseArguments) -> None:
         pretokenized=options.pretokenized,
     )
     parser = parser.with_features() if options.features else parser
-    if options.file is None:
-        _to_stream(options.source, options.stream, parser)
-        return
-    steps = parse_file(
-        options.source,
-        options.file,
-        parser,
-        workers=options.workers,
-        shard_lines=options.shard_lines or 2000,
-        overwrite=options.overwrite,
-    )
-    with using_cluster(options.cluster):
-        _to_file(options.source, options.file, steps)
-
-
-def _check(options: ParseArguments) -> None:
-    """Raise UsageError for options that do not fit together and an unknown device; name a cluster
-    that is not used."""
-    if options.cluster and options.workers:
-        raise UsageError(
-            "--workers counts processes of this machine; a cluster has its own",
-            do="Leave out one of them",
-        )
-    if options.device not in ("auto", "cpu") and not options.cluster:
-        from synmt.model.device import choose_device
-
-        choose_device(options.device)
-    if options.file is not None:
-        return
-    if given := [
-        name for name in ("workers", "shard_lines", "overwrite") if getattr(options, name)
-    ]:
-        names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise UsageError(f"{names}: only with a file to write", do="Add `-o FILE`")
-    if options.cluster:
-        console.remark(
-            "the cluster parses only if it writes a file; this process parses what goes to "
-            "standard output or a pipe"
-        )
+    output = None if str(options.output) == "-" else options.output
+    if output is None or is_stream(output):
+        _to_stream(options.source, output, parser)
+    else:
+        _to_file(options, output, parser)
 
 
 def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
@@ -175,34 +128,38 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
     from synmt.files.writing import write_output
     from synmt.parsing.bulk import parse_stream
 
+    where = "standard input" if source == "-" else source
     with open_binary(source) as stream, write_output(output) as out:
-        for blocks in parse_stream(
-            stream, parser, where="standard input" if source == "-" else source
-        ):
+        for blocks in parse_stream(stream, parser, where=where):
             out.write(blocks)
             out.flush()
 
 
-def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
+def _to_file(options: ParseArguments, output: Path, parser: StanzaParser) -> None:
+    from synmt.files.language import warn_of_file
     from synmt.files.reading import known_lines
+    from synmt.parallel.engine import using_cluster
+    from synmt.parsing.bulk import parse_file
 
-    total = known_lines(source)
-    parsed, step = 0, None
-    with closing(steps), console.progress("parse", total, "lines") as advance:
+    if options.source != "-":
+        warn_of_file(Path(options.source), options.language)
+    steps = parse_file(
+        options.source,
+        output,
+        parser,
+        workers=options.workers,
+        shard_lines=options.shard_lines,
+        overwrite=options.overwrite,
+    )
+    total, step = known_lines(options.source), None
+    with using_cluster(options.cluster), console.progress("parse", total, "lines") as advance:
         for step in steps:
             if step.state in ("kept", "parsed"):
                 advance(step.lines)
-            if step.state == "parsed":
-                parsed += step.words
     assert step is not None
-    done = f"{step.seconds:,.0f} s"
-    if parsed:
-        done += f", {parsed / step.seconds:,.0f} words/s"
-    if step.state == "unchanged":
-        done = "nothing to do, already parsed"
-    console.remark(
-        f"{output}: {counted(step.lines, 'line')}, {counted(step.words, 'word')} ({done})"
-    )
+    console.remark(f"{output}: {step.state}, {step.lines:,} lines, {step.words:,} words")
     if step.failures:
-        failed = counted(step.failures, "line")
-        console.warn(f"{failed} could not be parsed in one piece; see {output}.failures.jsonl")
+        console.warn(
+            f"{step.failures:,} line(s) could not be parsed in one piece; see "
+            f"{output}.failures.jsonl"
+        )

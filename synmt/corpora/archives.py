@@ -16,27 +16,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, BinaryIO, cast
 
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, listed
 
-_DAMAGE = (
-    EOFError,
-    zlib.error,
-    lzma.LZMAError,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    gzip.BadGzipFile,
-    OSError,
-)
-"""What the standard library raises for damaged archives; bz2 raises a plain OSError."""
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, OSError)
+"""What the standard library raises for damaged archives; gzip and bz2 raise an OSError."""
 
 _WHEN_OPENED = (RuntimeError, ValueError, LookupError, ArithmeticError, struct.error)
 """What it raises in addition when it opens an archive that is encrypted, or packed in a way that it
 cannot read."""
 
 _PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
-_PATTERN = frozenset("*?[")
 _ZIP = b"PK\x03\x04"
 
 
@@ -46,8 +37,8 @@ class Packed:
 
     files: the local file, or the parts of one that was split (`.00`, `.01`, …), in order.
     names: the way in: the name inside the archive, then the name inside the archive of that name,
-        and so on; the first may be a pattern with `*` that matches one file. Without names, the
-        file itself is the text.
+        and so on; each may be a pattern with `*`, for the first file that matches. Without names,
+        the file itself is the text.
 
     Compression is found by the first bytes, at each level: gz, bz2, xz.
     """
@@ -62,26 +53,14 @@ class Packed:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the text as a stream of bytes; raises SynmtError if the archive is damaged, hostile
-        or lacks it."""
+        """Open the text as a stream of bytes; raises SynmtError if the archive is damaged or
+        lacks it."""
         with reporting_damage(self), ExitStack() as stack:
             with reporting_damage(self, _WHEN_OPENED):
                 stream = _unpacked(stack, _raw(stack, self.files))
-                for name in self._exact():
+                for name in self.names:
                     stream = _unpacked(stack, _inside(stack, stream, name, self))
             yield cast(BinaryIO, stream)
-
-    def _exact(self) -> tuple[str, ...]:
-        """Return the names with the one that matches a pattern."""
-        if not self.names or not _PATTERN & set(self.names[0]):
-            return self.names
-        found = fnmatch.filter(names_in(self.files), self.names[0])
-        if len(found) > 1:
-            raise SynmtError(
-                f"several files of the archive match {self.names[0]}: {', '.join(found)}",
-                where=str(self.files[0]),
-            )
-        return (*found, *self.names[1:]) if found else self.names
 
 
 @contextmanager
@@ -100,13 +79,6 @@ def reporting_damage(text: Packed, more: tuple[type[Exception], ...] = ()) -> It
             where=text.label,
             do=f"Remove {text.files[0]}; it is downloaded again by the same command",
         ) from error
-
-
-def names_in(files: Sequence[Path]) -> list[str]:
-    """List the names of the files in an archive."""
-    with ExitStack() as stack:
-        stream = _unpacked(stack, _raw(stack, files))
-        return [name for name, _ in _members(stack, stream, Packed(tuple(files)))]
 
 
 def _raw(stack: ExitStack, files: Sequence[Path]) -> Any:
@@ -149,67 +121,42 @@ def _unpacked(stack: ExitStack, stream: Any) -> io.BufferedReader:
 
 def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Packed) -> Any:
     """Open a file of an archive."""
-    found: list[str] = []
-    for member, opened in _members(stack, stream, packed):
+    others: list[str] = []
+    for member, opened in _members(stack, stream):
         if member == name or fnmatch.fnmatchcase(member, name):
-            if opened is None:
-                _refuse(f"{member} is a link", packed)
             return opened()
-        found.append(member)
+        others.append(member)
     raise SynmtError(
         f"the archive has no file {name}",
         where=str(packed.files[0]),
-        allowed=f"It has {', '.join(found[:10]) or 'no files'}{', …' * (len(found) > 10)}",
+        allowed=f"It has {listed(others, 10)}",
         do=f"If it is not the right file, remove {packed.files[0]}",
     )
 
 
-def _members(
-    stack: ExitStack, stream: io.BufferedReader, packed: Packed
-) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each file of an archive, and a function that opens it, or None for a link.
+def _members(stack: ExitStack, stream: io.BufferedReader) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each file of an archive, without `./`, and a function that opens it; links
+    are left out.
 
     The function must be called before the next name is read.
     """
     if stream.peek(4)[:4] == _ZIP:
-        yield from _of_zip(stack, stream, packed)
+        yield from _of_zip(stack, stream)
         return
     archive = stack.enter_context(tarfile.open(fileobj=stream, mode="r|"))  # noqa: SIM115
     for member in archive:
-        name = _safe(member.name, packed)
-        if member.islnk() or member.issym():
-            yield name, None
-        elif member.isfile():
+        if member.isfile():
+            name = str(PurePosixPath(member.name))
             yield name, lambda member=member: _Forward(archive.extractfile(member))
 
 
-def _of_zip(
-    stack: ExitStack, stream: io.BufferedReader, packed: Packed
-) -> Iterator[tuple[str, Any]]:
+def _of_zip(stack: ExitStack, stream: io.BufferedReader) -> Iterator[tuple[str, Any]]:
     if not stream.seekable():
         # the table of a zip file is at its end; only small archives are inside others
         stream = cast(Any, io.BytesIO(stream.read()))
     archive = stack.enter_context(zipfile.ZipFile(stream))
     for member in archive.infolist():
-        name = _safe(member.filename, packed)
-        if member.external_attr >> 28 == 0o12:
-            yield name, None
-        elif not member.is_dir():
+        is_link = member.external_attr >> 28 == 0o12
+        if not member.is_dir() and not is_link:
+            name = str(PurePosixPath(member.filename))
             yield name, lambda member=member: stack.enter_context(archive.open(member))
-
-
-def _safe(name: str, packed: Packed) -> str:
-    """Return the name of a file in an archive, without `./`; names that lead out of the archive are
-    refused."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts:
-        _refuse(f"the name {name!r} leads out of it", packed)
-    return str(path)
-
-
-def _refuse(what: str, packed: Packed) -> NoReturn:
-    raise SynmtError(
-        f"the archive is not trusted: {what}",
-        where=str(packed.files[0]),
-        do="Get the original file from its owners",
-    )

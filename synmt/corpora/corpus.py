@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from synmt.arrays import IntArray
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
+from synmt.files.reading import cache_folder
 from synmt.recipe.corpus import SplitFiles
 
 
@@ -55,6 +57,14 @@ class Corpus:
         return {"train": self.train, "valid": self.valid, **self.test}
 
 
+def corpus_folders(name: str) -> list[Path]:
+    """List the folders that may have the files of a corpus, in order: in $SYNMT_DATA, in the
+    cache."""
+    given = os.environ.get("SYNMT_DATA")
+    beside = [Path(given).expanduser() / name] if given else []
+    return [*beside, cache_folder() / "corpora" / name]
+
+
 def in_any(folders: Iterable[Path], name: str) -> Path | None:
     """Find a file, plain or with `.gz`, in the first folder that has it."""
     places = (folder / file for folder in folders for file in (name, f"{name}.gz"))
@@ -62,11 +72,14 @@ def in_any(folders: Iterable[Path], name: str) -> Path | None:
 
 
 def files_in(folders: list[Path], split: str, source: str, target: str) -> SplitFiles:
-    """Find both sides of a split, which exist, and what belongs to them in the same folders or in
-    earlier ones."""
+    """Find both sides of a split, and what belongs to them in the same folders or in earlier
+    ones."""
     names = side_names(split, source, target)
     paths = [path for name in names if (path := in_any(folders, name))]
-    assert len(paths) == 2, names
+    if len(paths) < 2:
+        raise UsageError(
+            f"{' and '.join(names)} must be there, plain or as .gz", where=str(folders[-1])
+        )
     # trees and labels in a later folder belong to another text
     beside, beside_target = (folders[: folders.index(path.parent) + 1] for path in paths)
     return SplitFiles(

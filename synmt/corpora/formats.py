@@ -1,29 +1,29 @@
-"""Reads pairs of lines from the formats of public corpora."""
+"""Reads pairs of lines from the formats of public corpora.
+
+txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text;
+titles: the same with the titles and descriptions of the talks. tsv: columns with tabs between them.
+sgm, xml: `<seg>`, as in the test sets of WMT and IWSLT. tmx: translation memories. csvwithheader,
+xlsx, wmt21xml: mtdata's names.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
 from importlib import import_module
 from itertools import zip_longest
 from typing import Any, BinaryIO, TypeVar
 from xml.etree.ElementTree import Element, iterparse
 
-from synmt.corpora.archives import Packed, reporting_damage
+from synmt.corpora.archives import Packed
 from synmt.corpora.mtdata_index import same_language
-from synmt.errors import SynmtError, counted
-from synmt.files.reading import LONGEST, too_long
+from synmt.errors import SynmtError
+from synmt.files.reading import LONGEST, raw_lines, too_long
 from synmt.reporting.progress import progress
-
-FORMATS = ("txt", "tags", "titles", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
-"""txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not
-text; titles: the same with the titles and descriptions of the talks. tsv: columns with tabs between
-them. sgm, xml: `<seg>`, as in the test sets of WMT and IWSLT. tmx: translation memories. The others
-are mtdata's names."""
 
 Pair = tuple[str, str]
 """Two languages, or a sentence in each of them."""
@@ -46,25 +46,25 @@ def read_pairs(
     differ in length.
 
     texts: one for each side, or any number with both.
-    form: one of FORMATS, or what mtdata calls it (`tsv.gz`).
+    form: one of those above, or what mtdata calls it (`tsv.gz`).
     languages: codes, for translation memories.
     columns: of the languages in a table, counted from 0.
     """
     form = form.split(".")[0]
     if len(texts) == 2 and form in _SIDES:
-        yield from _zipped(texts, [read_side(text, form) for text in texts])
+        yield from zipped(texts, [read_side(text, form) for text in texts])
         return
     for text in texts:
         if form == "tsv":
             yield from read_fields(text, columns, separator="\t")
         else:
-            yield from _reporting(text, form, _read_both(text, form, languages, columns))
+            yield from _read_both(text, form, languages, columns)
 
 
-def with_progress(pairs: Iterable[_Item], what: str, total: int | None = None) -> Iterator[_Item]:
-    """Yield pairs, and report how far that is; total: their number, if known."""
+def with_progress(pairs: Iterable[_Item], what: str) -> Iterator[_Item]:
+    """Yield pairs, and report how far that is."""
     number = 0
-    with progress(what, total, "lines") as advance:
+    with progress(what, None, "lines") as advance:
         for number, pair in enumerate(pairs, start=1):
             yield pair
             if number % _STEP == 0:
@@ -75,18 +75,17 @@ def with_progress(pairs: Iterable[_Item], what: str, total: int | None = None) -
 def read_side(text: Packed, form: str) -> Iterator[str]:
     """Yield the lines of one side of a corpus: txt, tags, titles, sgm or xml."""
     with text.open() as stream:
-        yield from map(one_line, _SIDES[form](_without_ends(_lines(stream, text))))
+        yield from map(one_line, _SIDES[form](_lines(stream, text)))
 
 
 def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||| ") -> _Pairs:
     """Yield two columns of a table without a header; they count from 0."""
     with text.open() as stream:
-        for number, line in enumerate(_without_ends(_lines(stream, text)), start=1):
+        for number, line in enumerate(_lines(stream, text), start=1):
             cells = line.split(separator)
             if max(columns) >= len(cells):
                 raise SynmtError(
-                    f"line {number} has {counted(len(cells), 'column')}, and column "
-                    f"{max(columns) + 1} is needed",
+                    f"line {number} has no column {max(columns) + 1}",
                     where=text.label,
                     do=f"If the file is not the right one, remove {text.files[0]}",
                 )
@@ -126,16 +125,8 @@ def _segments(lines: Iterable[str]) -> Iterator[str]:
 
     These files look like XML, but many contain a bare `&`.
     """
-    waiting = ""
-    for line in lines:
-        waiting = f"{waiting}\n{line}" if waiting else line
-        end = 0
-        for match in _SEGMENT.finditer(waiting):
-            yield unescape(match[1])
-            end = match.end()
-        waiting = waiting[end:]
-        begin = waiting.lower().find("<seg")
-        waiting = waiting[begin:] if begin >= 0 else ""
+    for match in _SEGMENT.finditer("\n".join(lines)):
+        yield unescape(match[1])
 
 
 _SIDES: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
@@ -148,12 +139,13 @@ _SIDES: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
 }
 
 
-def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> _Pairs:
+def zipped(texts: Sequence[Packed], sides: Iterable[Iterator[str]]) -> _Pairs:
+    """Yield the pairs of two texts; raises SynmtError if one is longer."""
     for number, (first, second) in enumerate(zip_longest(*sides)):
         if first is None or second is None:
             short = texts[0] if first is None else texts[1]
             raise SynmtError(
-                f"the sides differ in length: this one ends after {counted(number, 'sentence')}",
+                f"the sides differ in length: this one has {number} sentences",
                 where=short.label,
                 do=f"If the file is not the right one, remove {short.files[0]}",
             )
@@ -164,21 +156,32 @@ def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> _Pairs:
 
 
 def _read_both(text: Packed, form: str, languages: Pair, columns: tuple[int, int]) -> _Pairs:
-    with text.open() as stream, closing(_lines(stream, text)) as lines:
-        if form == "wmt21xml":
-            pairs = _test_set(stream)
-        elif form == "tmx":
-            pairs = _memory(stream, languages)
-        elif form == "csvwithheader":
-            pairs = _rows(csv.reader(lines), columns)
-        elif form == "xlsx":
-            load = import_module("openpyxl").load_workbook
-            sheet = load(io.BytesIO(stream.read()), read_only=True, data_only=True).active
-            pairs = filter(any, _rows(sheet.iter_rows(values_only=True), columns))
-        else:
-            raise ValueError(f"synmt cannot read {form}")
-        for first, second in pairs:
-            yield one_line(first), one_line(second)
+    try:
+        with text.open() as stream:
+            if form == "wmt21xml":
+                pairs = _test_set(stream)
+            elif form == "tmx":
+                pairs = _memory(stream, languages)
+            elif form == "csvwithheader":
+                pairs = _rows(csv.reader(f"{line}\n" for line in _lines(stream, text)), columns)
+            elif form == "xlsx":
+                load = import_module("openpyxl").load_workbook
+                sheet = load(io.BytesIO(stream.read()), read_only=True, data_only=True).active
+                pairs = filter(any, _rows(sheet.iter_rows(values_only=True), columns))
+            else:
+                raise ValueError(f"synmt cannot read {form}")
+            for first, second in pairs:
+                yield one_line(first), one_line(second)
+    except (SynmtError, OSError, MemoryError):
+        raise
+    # ParseError, csv.Error, ImportError and what openpyxl raises
+    except Exception as error:
+        raise SynmtError(
+            f"the file cannot be read as {form} ({error or type(error).__name__})",
+            where=text.label,
+            do=f"Remove {text.files[0]} if it is not the right file, or write its sentences into "
+            "two files, and give them as source and target",
+        ) from error
 
 
 def _test_set(stream: BinaryIO) -> _Pairs:
@@ -187,9 +190,6 @@ def _test_set(stream: BinaryIO) -> _Pairs:
         if document.tag != "doc":
             continue
         source, reference = (_segments_of(document.findall(side)[:1]) for side in ("src", "ref"))
-        if len(source) != len(reference):
-            counts = f"{counted(len(source), 'segment')}, its reference {len(reference)}"
-            raise ValueError(f"document {document.get('id')}: the source has {counts}")
         yield from zip(source, reference, strict=True)
         document.clear()
 
@@ -200,28 +200,27 @@ def _segments_of(sides: list[Element]) -> list[str]:
 
 def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
     """Yield the units of a translation memory that have both languages."""
-    if same_language(*languages):
-        raise ValueError(f"{languages[0]} and {languages[1]} are expected to be different")
-    units = passed = 0
-    with _decoded(stream) as lines:
-        for _, unit in iterparse(lines):
-            if unit.tag != "tu":
-                continue
-            units += 1
-            found: dict[str, str] = {}
-            for variant in unit.findall("tuv"):
-                codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
-                text = variant.findtext("seg")
-                for language in languages:
-                    if text and codes and same_language(language, codes[0]):
-                        found[language] = re.sub(r"[\n\t]", " ", unescape(text.strip()))
-            first, second = map(found.get, languages)
-            if first and second:
-                yield first, second
-                passed += 1
-            unit.clear()
+    passed = 0
+    lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n")
+    for _, unit in iterparse(lines):
+        if unit.tag != "tu":
+            continue
+        found: dict[str, str] = {}
+        for variant in unit.findall("tuv"):
+            codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
+            text = variant.findtext("seg")
+            for language in languages:
+                if text and codes and same_language(language, codes[0]):
+                    found[language] = re.sub(r"[\n\t]", " ", unescape(text.strip()))
+        first, second = map(found.get, languages)
+        if first and second:
+            yield first, second
+            passed += 1
+        unit.clear()
+    # whoever opened the stream closes it
+    lines.detach()
     if not passed:
-        raise ValueError(f"Nothing for {languages[0]}-{languages[1]}" if units else "Empty TMX")
+        raise ValueError(f"nothing for {languages[0]}-{languages[1]}")
 
 
 def _rows(rows: Iterator[Any], columns: tuple[int, int]) -> _Pairs:
@@ -233,49 +232,12 @@ def _rows(rows: Iterator[Any], columns: tuple[int, int]) -> _Pairs:
             yield first, second
 
 
-def _reporting(text: Packed, form: str, pairs: _Pairs) -> _Pairs:
-    """Yield pairs; turn anything that is raised where they are read into a SynmtError."""
-    number = 0
-    try:
-        with reporting_damage(text):
-            for pair in pairs:
-                yield pair
-                number += 1
-    except (SynmtError, OSError, MemoryError):
-        raise
-    # ParseError, csv.Error, ImportError and what openpyxl raises
-    except Exception as error:
-        raise SynmtError(
-            f"{form} cannot be read after {counted(number, 'sentence')} "
-            f"({error or type(error).__name__})",
-            where=text.label,
-            do=f"If the file is not the right one, remove {text.files[0]}; otherwise, write its "
-            "sentences into two "
-            "files, and give them as source and target",
-        ) from error
-
-
-def _without_ends(lines: Iterable[str]) -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in lines)
-
-
-def _lines(stream: Any, text: Packed) -> Generator[str, None, None]:
-    """Yield the lines of a text with their ends, which are `\\n` only."""
-    with _decoded(stream) as decoded:
-        number = 1
-        while line := decoded.readline(LONGEST + 1):
-            if len(line) > LONGEST:
-                raise too_long(number, text.label)
-            yield line
-            number += 1
-
-
-@contextmanager
-def _decoded(stream: Any) -> Iterator[io.TextIOWrapper]:
-    """Decode a stream, which whoever opened it closes; bytes that are not UTF-8 become �, as in all
-    tools for corpora."""
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n")
-    try:
-        yield text
-    finally:
-        text.detach()
+def _lines(stream: BinaryIO, text: Packed) -> Iterator[str]:
+    """Yield the lines of a text, which end at `\\n` only, without their ends; bytes that are not
+    UTF-8 become �, as in all tools for corpora."""
+    for number, line in enumerate(raw_lines(stream), start=1):
+        if len(line) > LONGEST:
+            raise too_long(number, text.label)
+        if number == 1:
+            line = line.removeprefix(BOM_UTF8)
+        yield line.decode(errors="replace").rstrip("\r\n")

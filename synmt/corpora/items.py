@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from synmt.corpora.corpus import files_in, in_any, side_names
@@ -29,16 +30,10 @@ def spelled_out(recipe: CorpusRecipe, source: str, target: str) -> CorpusRecipe:
 def checked(recipe: CorpusRecipe) -> CorpusRecipe:
     """Return a recipe of items; raises SynmtError if files are missing or wrong, or test sets have
     the same name."""
-    items = items_by_key(recipe)
-    given = {key: files for key, item in items.items() if (files := item.files())}
-    problems: list[SynmtError] = [
-        UsageError(f"the file of corpus.{key}.{field} is missing", where=str(path))
-        for key, files in given.items()
-        for field, path in files
-        if path is not None and not path.is_file()
-    ]
-    if not problems:
-        problems = [problem for key, files in given.items() for problem in _problems(key, files)]
+    problems: list[SynmtError] = []
+    for key, item in items_by_key(recipe).items():
+        if files := item.files():
+            problems += _problems(key, files)
     if problems:
         raise all_in_one(problems)
     named_tests(recipe)
@@ -47,15 +42,12 @@ def checked(recipe: CorpusRecipe) -> CorpusRecipe:
 
 def items_by_key(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
     """Return all items by the key of the recipe."""
-    train = {f"train.{place}": item for place, item in enumerate(recipe.train)}
+    items = {f"train.{place}": item for place, item in enumerate(recipe.train)}
     if len(recipe.train) == 1:
-        train = {"train": recipe.train[0]}
+        items = {"train": recipe.train[0]}
     assert recipe.valid is not None
-    return {
-        **train,
-        "valid": recipe.valid,
-        **{f"test.{name}": item for name, item in recipe.test.items()},
-    }
+    items["valid"] = recipe.valid
+    return items | {f"test.{name}": item for name, item in recipe.test.items()}
 
 
 def items_by_split(recipe: CorpusRecipe) -> list[tuple[str, CorpusItem]]:
@@ -102,12 +94,11 @@ def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
         return {
             name: files for name, item in named_tests(recipe).items() if (files := item.files())
         }
-    folder = [recipe.folder]
-    return {
-        name: files_in(folder, name, source, target)
-        for name in test_names(recipe, source, target)
-        if all(in_any(folder, side) for side in side_names(name, source, target))
-    }
+    found: dict[str, SplitFiles] = {}
+    for name in test_names(recipe, source, target):
+        with suppress(SynmtError):
+            found[name] = files_in([recipe.folder], name, source, target)
+    return found
 
 
 def _name_as_items(recipe: CorpusRecipe) -> CorpusRecipe:
@@ -132,14 +123,6 @@ def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: st
         "valid",
     )
     tests = () if recipe.test else _tests_in(folder, source, target)
-    missing: list[SynmtError] = [
-        UsageError(f"neither {name} nor {name}.gz is there", where=str(folder))
-        for split in ("train", *(() if recipe.valid else (valid,)), *tests)
-        for name in side_names(split, source, target)
-        if not in_any([folder], name)
-    ]
-    if missing:
-        raise all_in_one(missing)
 
     def item(split: str) -> CorpusItem:
         return CorpusItem.model_validate(dict(files_in([folder], split, source, target)))
@@ -154,16 +137,19 @@ def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: st
 
 
 def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
-    ending = re.compile(
-        rf"(test.*)(?:{'|'.join(map(re.escape, side_names('', source, target)))})(?:\.gz)?"
-    )
-    return tuple(
-        sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))})
-    )
+    endings = "|".join(map(re.escape, side_names("", source, target)))
+    names = (path.name for path in folder.iterdir())
+    matches = (re.fullmatch(rf"(test.*)(?:{endings})(?:\.gz)?", name) for name in names)
+    return tuple(sorted({match[1] for match in matches if match}))
 
 
 def _problems(key: str, files: SplitFiles) -> Iterator[SynmtError]:
-    """Yield why two files cannot be the sides of a text."""
+    """Yield why files cannot be a text."""
+    for field, path in files:
+        if path is not None and not path.is_file():
+            yield UsageError(f"the file of corpus.{key}.{field} is missing", where=str(path))
+    if not (files.source.is_file() and files.target.is_file()):
+        return
     if files.source.samefile(files.target):
         yield one_file_for_both_sides(files.target, where=f"corpus.{key}: ")
     for path in dict.fromkeys((files.source, files.target)):

@@ -14,10 +14,10 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from synmt.corpora.archives import Packed
+from synmt.corpora.corpus import corpus_folders
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import Pair, one_line, read_fields, read_pairs
 from synmt.errors import SynmtError, UsageError, did_you_mean
-from synmt.files.reading import cache_folder
 from synmt.recipe.yaml_text import load_yaml
 
 Step = tuple[str | int | float, ...]
@@ -32,7 +32,7 @@ class PublicSource:
     inside: the way to the text in it: the name inside the archive, then the name inside the archive
         of that name; the first may be a pattern with `*`. Without names, the file itself is the
         text.
-    form: one of `synmt.corpora.formats.FORMATS`.
+    form: one of those of `synmt.corpora.formats`.
     columns: for a table, the column of each language, counted from 0.
     owners: in place of an address, the folder of a corpus that owners give to those who accept a
         licence; the environment variable `SYNMT_<FOLDER>` can name it. ` ||| ` separates the
@@ -72,22 +72,14 @@ class PublicSource:
         """Find a file of owners on this disk; the upper folders of its path may be missing or be in
         another folder."""
         inner = Path(*self.inside)
-        below = [Path(*inner.parts[depth:]) for depth in range(len(inner.parts))]
-        places = (
-            folder / path
-            for folder in self.places()
-            for path in (self.owners.upper() / inner, *below)
-        )
+        paths = self.owners.upper() / inner, inner, Path(*inner.parts[1:])
+        places = (folder / path for folder in self.places() for path in paths)
         return next((place for place in places if place.is_file()), None)
 
     def places(self) -> list[Path]:
         """List the folders where files of owners are looked for, in order."""
-        own, data = (
-            os.environ.get(name) for name in (f"SYNMT_{self.owners.upper()}", "SYNMT_DATA")
-        )
-        given = [Path(own).expanduser()] if own else []
-        beside = [Path(data).expanduser() / self.owners] if data else []
-        return [*given, *beside, cache_folder() / "corpora" / self.owners]
+        own = os.environ.get(f"SYNMT_{self.owners.upper()}")
+        return [*([Path(own).expanduser()] if own else []), *corpus_folders(self.owners)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,11 +187,10 @@ def split_of(name: str, split: str) -> str:
     if split == "valid":
         return known.valid
     if len(known.test) != 1:
-        several = f"several test sets: {', '.join(known.test)}"
         raise UsageError(
-            f"the corpus {name} has {several if known.test else 'no test set'}",
+            f"the corpus {name} has {len(known.test)} test sets, and '{split}' is none of them",
             where="corpus.test",
-            do=f"Write it without a name: `test: [{name}]`" if known.test else "",
+            allowed=f"Its splits are {', '.join(known.all_splits)}",
         )
     return known.test[0]
 

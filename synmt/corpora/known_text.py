@@ -4,15 +4,14 @@ cache."""
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from synmt.corpora.corpus import files_in, in_any
-from synmt.corpora.download import RemoteFile, alone, local_path
+from synmt.corpora.corpus import corpus_folders, files_in, in_any
+from synmt.corpora.download import RemoteFile, alone
 from synmt.corpora.formats import Pair, with_progress
 from synmt.corpora.known import KnownCorpus, SplitPlan, cleaned, known_corpus, split_of
 from synmt.errors import SynmtError
@@ -52,8 +51,7 @@ class KnownText:
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        given = os.environ.get("SYNMT_DATA")
-        return [*([Path(given).expanduser() / self.name] if given else []), self.folder]
+        return corpus_folders(self.name)
 
     def missing(self) -> list[str]:
         """Name the files that none of the folders has."""
@@ -69,26 +67,16 @@ class KnownText:
     def downloads(self) -> list[RemoteFile]:
         """List the public files that missing ones are built from, each once."""
         plans = self._plans()
-        if not plans:
+        sources = [source for plan in plans for source in plan.sources]
+        lacking = [source for source in sources if source.owners and source.found() is None]
+        if lacking or not plans:
+            needed = ["/".join(source.inside) for source in lacking] or self.missing()
+            folders = lacking[0].places() if lacking else self.folders()
             raise SynmtError(
-                f"files of the corpus {self.name} are missing: {', '.join(self.missing())}",
-                allowed=f"They are {self.known.origin}",
-                do=f"{self.known.ask}. {self.advice()}",
-            )
-        lacking = [
-            source
-            for plan in plans
-            for source in plan.sources
-            if source.owners and source.found() is None
-        ]
-        if lacking:
-            paths = ", ".join("/".join(source.inside) for source in lacking)
-            folder, *_ = lacking[0].inside[0].split("/")
-            raise SynmtError(
-                f"the corpus {self.name} is built from files that are not on this machine: {paths}",
-                allowed=self.known.ask,
-                do=f"Put the folder {folder} into {_either(lacking[0].places())}, or set "
-                f"SYNMT_{lacking[0].owners.upper()} to its path. {self.advice()}",
+                f"the corpus {self.name} needs files that are not on this machine: "
+                f"{', '.join(needed)}",
+                allowed=f"They are {self.known.origin}. {self.known.ask}",
+                do=f"Put them into {' or '.join(map(str, folders))}",
             )
         for plan in plans:
             # a package that is missing is named before anything is downloaded
@@ -102,13 +90,6 @@ class KnownText:
             for plan in self._plans():
                 self._build(plan)
 
-    def advice(self) -> str:
-        """Describe that the missing files can also be put into their folder."""
-        names, also = ", ".join(self.missing()), ""
-        if not os.environ.get("SYNMT_DATA"):
-            also = f" (or into {self.name}/ in a folder that SYNMT_DATA names)"
-        return f"Or put your own {names}, plain or as `.gz`, into {_either(self.folders())}{also}"
-
     def files(self, split: str) -> SplitFiles:
         """Name the files of a split, which exist, and what belongs to them."""
         return files_in(self.folders(), split_of(self.name, split), *self.languages)
@@ -119,39 +100,30 @@ class KnownText:
 
     def _build(self, plan: SplitPlan) -> None:
         """Write the missing files of a plan; they get their names when all of them are complete."""
-        expected = sum(self.known.counts.get(split, 0) for split in plan.splits)
         counts, names = Counter[str](), replace(self, splits=plan.splits).missing()
         with ExitStack() as stack:
             streams: dict[str, IO[str]] = {
                 name: stack.enter_context(write_atomically(self.folder / name)) for name in names
             }
-            pairs = with_progress(
-                plan.pairs(self.languages), f"build {self.name}/{plan.splits[0]}", expected or None
-            )
-            for split, pair in pairs:
+            pairs = plan.pairs(self.languages)
+            for split, pair in with_progress(pairs, f"build {self.name}/{plan.splits[0]}"):
                 counts[split] += 1
                 for language, text in zip(self.languages, pair, strict=True):
                     if stream := streams.get(f"{split}.{language}"):
                         stream.write(f"{text}\n")
             if not all(counts[split] for split in plan.splits):
-                paths = [str(local_path(file)) for file in plan.files(self.languages)]
                 raise SynmtError(
                     f"the text of {self.name}/{' and '.join(plan.splits)} has no sentences",
-                    do=f"If its files are not the right ones, remove them: {', '.join(paths)}",
+                    do="Remove the downloaded files if they are not the right ones",
                 )
+        known = self.known
         for split in plan.splits:
-            self._compare(split, counts[split])
-
-    def _compare(self, split: str, count: int) -> None:
-        """Log how a split differs in size from what its paper states."""
-        stated = self.known.counts.get(split, count)
-        if count != stated:
-            remark = self.known.remarks.get(split, "")
-            _logger.log(
-                logging.INFO if remark else logging.WARNING,
-                f"{self.name}/{split} has {count:,} sentence pairs, {self.known.paper} states "
-                f"{stated:,}{remark and ': '}{remark}",
-            )
+            stated = known.counts.get(split, counts[split])
+            if stated != counts[split]:
+                _logger.info(
+                    f"{self.name}/{split} has {counts[split]:,} sentence pairs, {known.paper} "
+                    f"states {stated:,}. {known.remarks.get(split, '')}"
+                )
 
 
 class ControlledText(KnownText):
@@ -164,8 +136,7 @@ class ControlledText(KnownText):
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        *given, generated = super().folders()
-        return [*given, generated.with_name(self.name), self._generated("hard"), generated]
+        return [*super().folders(), self._generated("hard"), self.folder]
 
     def downloads(self) -> list[RemoteFile]:
         """List no files."""
@@ -196,7 +167,3 @@ def known_text(name: str, languages: Pair, splits: tuple[str, ...]) -> KnownText
     """Describe splits of a known corpus; raises UsageError if it does not have these languages."""
     known_corpus(name, *languages)
     return (ControlledText if name == "controlled" else KnownText)(name, languages, splits)
-
-
-def _either(folders: list[Path]) -> str:
-    return " or ".join(map(str, folders))

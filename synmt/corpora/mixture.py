@@ -12,9 +12,10 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from synmt.arrays import BoolArray
+from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import CorpusPart, side_names
 from synmt.corpora.download import alone
-from synmt.corpora.formats import Pair
+from synmt.corpora.formats import Pair, zipped
 from synmt.corpora.public_text import FACTS, write_pairs
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import Count, read_cached_json
@@ -99,17 +100,9 @@ def _label(item: CorpusItem) -> str:
 
 
 def _size(item: CorpusItem, text: SplitFiles) -> int:
-    source, target = count_lines(text.source), count_lines(text.target)
-    if source != target:
-        raise SynmtError(
-            f"{source:,} source lines and {target:,} target lines",
-            where=_label(item),
-            allowed="Both files need the same number of lines: each line is the translation of the "
-            "same line",
-        )
-    if not source:
+    if not (size := count_lines(text.source)):
         raise SynmtError("the text is empty", where=_label(item))
-    return source
+    return size
 
 
 def _wanted(item: CorpusItem, size: int) -> int:
@@ -122,7 +115,8 @@ def _wanted(item: CorpusItem, size: int) -> int:
 
 def _drawn(item: CorpusItem, text: SplitFiles, size: int, wanted: int) -> Iterator[Pair]:
     """Yield the pairs that an item draws from its text."""
-    pairs = zip(read_lines(text.source), read_lines(text.target), strict=True)
+    sides = text.source, text.target
+    pairs = zipped([Packed((side,)) for side in sides], map(read_lines, sides))
     return compress(pairs, drawn(size, wanted, item.seed))
 
 

@@ -19,7 +19,6 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +26,7 @@ from typing import Any
 
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile, alone
-from synmt.errors import SynmtError, UsageError, did_you_mean, listed
+from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.reading import cache_folder
 from synmt.files.writing import write_atomically
 
@@ -84,13 +83,10 @@ def find_entry(name: str) -> IndexEntry:
     start = f"{did.group}-{did.name}-{did.version}"
     found = {entry["did"]: entry for entry in _entries(start + ending for ending in endings)}
     if not found:
-        # the nearest ids of the same languages
-        same = [entry["did"] for entry in _entries(endings)]
-        same = get_close_matches(name, same, n=len(same) + 1, cutoff=0.0)
         raise UsageError(
             f"mtdata's index has no corpus '{name}'",
-            allowed=f"For {one} and {other} it has {listed(same, 8)}" if same else "",
-            do=did_you_mean(name, same) or f"`mtdata list -l {one}-{other}` lists all",
+            do=did_you_mean(name, (entry["did"] for entry in _entries(endings)))
+            or f"`mtdata list -l {one}-{other}` lists all",
         )
     return _record(found.get(start + endings[0]) or found[start + endings[1]])
 
@@ -135,16 +131,9 @@ def _record(entry: dict[str, Any]) -> IndexEntry:
     addresses = [url] if isinstance(url, str) else url
     first, second = entry["did"].split("-")[3:]
     one, other, *_ = entry.get("cols") or (0, 1)
-    return IndexEntry(
-        (first, second),
-        tuple(
-            RemoteFile(address, name=entry["filename"] if "?" in address else "")
-            for address in addresses
-        ),
-        tuple(entry["in_paths"]) if entry.get("is_archive") else (),
-        form,
-        (one, other),
-    )
+    files = tuple(RemoteFile(address, name=entry.get("filename", "")) for address in addresses)
+    names = tuple(entry["in_paths"]) if entry.get("is_archive") else ()
+    return IndexEntry((first, second), files, names, form, (one, other))
 
 
 def _entries(ends: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ from typing import Any
 from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import side_names
 from synmt.corpora.download import RemoteFile, alone, local_path
-from synmt.corpora.formats import Pair, read_pairs, with_progress
+from synmt.corpora.formats import Pair, read_pairs, with_progress, zipped
 from synmt.corpora.mtdata_index import IndexEntry, find_entry, looks_like_id, same_language
-from synmt.errors import SynmtError, UsageError, counted, did_you_mean
-from synmt.files.reading import cache_folder, count_lines, read_lines
+from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.files.reading import cache_folder, read_lines
 from synmt.files.writing import write_folder_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 
@@ -62,10 +63,6 @@ class PublicText:
             if not self.is_done():
                 self._build()
 
-    def advice(self) -> str:
-        """Return nothing: files of one's own have keys in recipes."""
-        return ""
-
     def files(self, split: str) -> SplitFiles:
         """Name the two sides."""
         first, second = side_names(test_name(self.name), *self.sides)
@@ -100,13 +97,12 @@ def public_text(name: str, source: str, target: str) -> PublicText:
         files_of_test_set(name, source, target)
         return PublicText(name, (source, target))
     if not looks_like_id(name):
-        own = f"For files of your own, write `{{source: {name}.{source}, target: {name}.{target}}}`"
         raise UsageError(
             f"there is no corpus '{name}'",
             allowed="There are known corpora such as nc11, test sets of sacreBLEU such as wmt17, "
-            "and ids of mtdata "
-            "such as Statmt-news_commentary-16-deu-eng",
-            do=own if "/" in name else did_you_mean(name, test_sets()),
+            "ids of mtdata such as Statmt-news_commentary-16-deu-eng, and files as "
+            "`{source: a.en, target: a.de}`",
+            do=did_you_mean(name, test_sets()),
         )
     entry = find_entry(name)
     first, second = entry.languages
@@ -130,7 +126,7 @@ def test_name(name: str) -> str:
 
 def write_pairs(pairs: Iterable[Pair], paths: list[Path], what: str) -> int:
     """Write both sides of a text, and report the progress; returns the number of pairs."""
-    number = replaced = 0
+    number = 0
     with (
         open(paths[0], "w", encoding="utf-8", newline="\n") as first,
         open(paths[1], "w", encoding="utf-8", newline="\n") as second,
@@ -139,14 +135,8 @@ def write_pairs(pairs: Iterable[Pair], paths: list[Path], what: str) -> int:
             number += 1
             first.write(f"{one}\n")
             second.write(f"{other}\n")
-            replaced += "\ufffd" in one or "\ufffd" in other
     if not number:
         raise SynmtError("the corpus has no sentences", where=what.removeprefix("build "))
-    if replaced:
-        affected = counted(replaced, "pair has", "pairs have")
-        _logger.warning(
-            "%s: %s the character �, which stands for bytes that are not UTF-8", what, affected
-        )
     return number
 
 
@@ -172,9 +162,7 @@ def files_of_test_set(name: str, source: str, target: str) -> list[RemoteFile]:
     return [RemoteFile(address, md5=md5) for address, md5 in zip(found.data, sums, strict=True)]
 
 
-def pairs_of_test_set(
-    name: str, source: str, target: str, folder: Path
-) -> Iterator[tuple[str, str]]:
+def pairs_of_test_set(name: str, source: str, target: str, folder: Path) -> Iterator[Pair]:
     """Yield source and first reference of a test set whose archives have been downloaded.
 
     folder: an empty one, for the files on the way.
@@ -185,12 +173,8 @@ def pairs_of_test_set(
     own._outdir, own._rawdir = str(folder), str(folder / "raw")
     _provide(own, pair, files_of_test_set(name, source, target), folder / "raw")
     own.process_to_text(pair)
-    texts = own.get_source_file(pair), own.get_reference_files(pair)[0]
-    sources, references = map(count_lines, texts)
-    if sources != references:
-        both = f"{counted(sources, 'sentence')} and {counted(references, 'reference')}"
-        raise SynmtError(f"the test set has {both}", where=name)
-    yield from zip(*map(read_lines, texts), strict=True)
+    texts = [Path(own.get_source_file(pair)), Path(own.get_reference_files(pair)[0])]
+    yield from zipped([Packed((text,)) for text in texts], map(read_lines, texts))
 
 
 def _provide(own: Any, pair: str, files: list[RemoteFile], raw: Path) -> None:
@@ -204,16 +188,19 @@ def _provide(own: Any, pair: str, files: list[RemoteFile], raw: Path) -> None:
         # tables have the number of a column before the name
         name = entry.rpartition(":")[2]
         if not (raw / name).exists():
-            _copy_member(name, files, raw / name)
+            _copy_member(name, [local_path(file) for file in files], raw / name)
 
 
-def _copy_member(name: str, files: list[RemoteFile], target: Path) -> None:
+def _copy_member(name: str, archives: list[Path], target: Path) -> None:
+    """Copy a file from the first archive that has it; raises SynmtError if none does."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    for last, file in enumerate(files, start=1):
-        try:
-            with Packed((local_path(file),), (name,)).open() as stream, open(target, "wb") as out:
-                shutil.copyfileobj(stream, out)
-            return
-        except SynmtError:
-            if last == len(files):
-                raise
+    *others, last = archives
+    for archive in others:
+        with suppress(SynmtError):
+            return _unpack(archive, name, target)
+    return _unpack(last, name, target)
+
+
+def _unpack(archive: Path, name: str, target: Path) -> None:
+    with Packed((archive,), (name,)).open() as stream, open(target, "wb") as out:
+        shutil.copyfileobj(stream, out)

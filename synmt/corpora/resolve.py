@@ -13,16 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
-from urllib.parse import urlsplit
 
 from synmt.corpora.corpus import Corpus, CorpusPart
 from synmt.corpora.download import (
     RemoteFile,
-    bytes_to_fetch,
-    check_network,
     download_all,
     is_there,
-    local_path,
+    network_problem,
 )
 from synmt.corpora.items import checked, items_by_key, items_by_split, spelled_out
 from synmt.corpora.known import KNOWN_CORPORA, known_corpus, split_of
@@ -57,8 +54,10 @@ class TextEstimate:
 def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     """Find every file of a corpus; public corpora are downloaded and built in the cache."""
     texts = _Texts(recipe, source, target)
+    if texts.unavailable:
+        raise all_in_one(list(texts.unavailable.values()))
     missing = texts.missing()
-    texts.fetch()
+    download_all(texts.files, ", ".join(text.name for text in missing))
     for text in missing:
         text.run()
     for mixture in texts.mixtures.values():
@@ -71,8 +70,6 @@ def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None
     """Find a corpus as `resolve` does, but make nothing: None if a text has to be downloaded or
     built first."""
     texts = _Texts(recipe, source, target)
-    if texts.problems:
-        raise all_in_one(texts.problems)
     there = not texts.missing() and all(mixture.is_done() for mixture in texts.mixtures.values())
     return texts.corpus() if there else None
 
@@ -80,16 +77,18 @@ def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None
 def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[TextEstimate]:
     """List the steps that `resolve` would take until each text is there, the downloads first."""
     texts = _Texts(recipe, source, target)
-    steps = [TextEstimate("find the text", "missing", problem=error) for error in texts.problems]
-    for text in texts.missing():
+    steps = list(_downloads(texts.files))
+    missing = texts.missing()
+    for text in missing:
         problem = texts.unavailable.get(text.name)
         state = "missing" if problem else "to do"
         what = f"build the text: {text.folder}"
         steps.append(TextEstimate(what, state, pairs=text.pairs, problem=problem))
-    if not steps:
-        made = (mixture.folder for mixture in texts.mixtures.values() if not mixture.is_done())
-        steps = [TextEstimate(f"build the text: {folder}", "to do") for folder in made]
-    return [*_downloads(texts.files), *steps]
+    if not missing:
+        for mixture in texts.mixtures.values():
+            if not mixture.is_done():
+                steps.append(TextEstimate(f"build the text: {mixture.folder}", "to do"))
+    return steps
 
 
 def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
@@ -100,18 +99,16 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
     """
     found: dict[str, SplitFiles] = {}
     with suppress(SynmtError):
-        items = items_by_key(spelled_out(recipe, source, target))
-        for key, item in items.items():
+        for key, item in items_by_key(spelled_out(recipe, source, target)).items():
             split = key.partition(".")[0]
             if split == "test":
                 continue
             if files := item.files():
                 found[key] = files
             elif item.id in KNOWN_CORPORA:
-                with suppress(SynmtError):
-                    text = known_text(item.id, (source, target), (split_of(item.id, split),))
-                    if text.is_done():
-                        found[key] = text.files(split)
+                text = known_text(item.id, (source, target), (split_of(item.id, split),))
+                if text.is_done():
+                    found[key] = text.files(split)
     return found
 
 
@@ -128,13 +125,11 @@ def stated_counts(recipe: CorpusRecipe) -> dict[str, int]:
     """Return the sentence pairs of each split that the papers of known corpora state."""
     counts: dict[str, int] = {}
     for split, item in items_by_split(recipe):
-        if (
-            item.id in KNOWN_CORPORA
-            and not item.is_drawn
-            and (split != "train" or len(recipe.train) < 2)
-        ):
-            count = KNOWN_CORPORA[item.id].counts.get(split_of(item.id, split))
-            counts |= {split: count} if count else {}
+        is_whole = not item.is_drawn and (split != "train" or len(recipe.train) < 2)
+        if is_whole and item.id in KNOWN_CORPORA:
+            stated, own = KNOWN_CORPORA[item.id].counts, split_of(item.id, split)
+            if own in stated:
+                counts[split] = stated[own]
     return counts
 
 
@@ -151,7 +146,6 @@ def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:
 class _Texts:
     """The texts of a recipe in two languages.
 
-    problems: why some public corpora are none.
     files: what the missing texts are built from.
     unavailable: why some of them, by name, cannot be built.
     """
@@ -164,15 +158,11 @@ class _Texts:
         self._folder = recipe.folder
         self.recipe = checked(spelled_out(recipe, source, target))
         self.public: dict[str, _Text] = {}
-        self.problems = list[SynmtError]()
         for name, splits in _splits_of(self.recipe).items():
-            try:
-                if name in KNOWN_CORPORA:
-                    self.public[name] = known_text(name, self.languages, tuple(splits))
-                else:
-                    self.public[name] = public_text(name, source, target)
-            except SynmtError as error:
-                self.problems.append(error)
+            if name in KNOWN_CORPORA:
+                self.public[name] = known_text(name, self.languages, tuple(splits))
+            else:
+                self.public[name] = public_text(name, source, target)
         self.files: list[RemoteFile] = []
         self.unavailable: dict[str, SynmtError] = {}
         for text in self.missing():
@@ -185,28 +175,12 @@ class _Texts:
         """List the public texts that have to be built."""
         return [text for text in self.public.values() if not text.is_done()]
 
-    def fetch(self) -> None:
-        """Download what texts are built from; raises SynmtError before that if some cannot be
-        built."""
-        if problems := [*self.problems, *self.unavailable.values()]:
-            raise all_in_one(problems)
-        missing = self.missing()
-        whole = f"the corpus {missing[0].name}" if len(missing) == 1 else "this recipe's corpus"
-        try:
-            download_all(self.files, whole)
-        except SynmtError as error:
-            if all(map(is_there, self.files)):
-                raise
-            do = ". ".join(filter(None, [error.do, *(text.advice() for text in missing)]))
-            raise error.with_(do=do) from None
-
     @cached_property
     def mixtures(self) -> dict[str, MixedText]:
         """The texts that are put together or drawn from public ones, which are there, by split."""
-        splits = {"train": self.recipe.train}
-        splits |= {
-            split: (item,) for split, item in items_by_split(self.recipe) if split != "train"
-        }
+        splits: dict[str, list[CorpusItem]] = {}
+        for split, item in items_by_split(self.recipe):
+            splits.setdefault(split, []).append(item)
         return {
             split: MixedText(
                 items, [self._whole(item, split) for item in items], split, self.languages
@@ -244,20 +218,10 @@ class _Texts:
 
 
 def _downloads(files: Sequence[RemoteFile]) -> Iterator[TextEstimate]:
-    silent, problem = set[str](), None
-    try:
-        check_network(files)
-    except SynmtError as error:
-        problem = error
+    problem = network_problem(files)
     for file in files:
-        what, host = f"download {file.address}", urlsplit(file.address).netloc
+        what, size = f"download {file.address}", file.size or None
         if is_there(file):
-            yield TextEstimate(what, "done", local_path(file).stat().st_size)
-            continue
-        if problem:
-            yield TextEstimate(what, "missing", file.size or None, problem=problem)
-            continue
-        # a server that did not answer once is not asked again
-        size = bytes_to_fetch(file) if file.size or host not in silent else None
-        silent |= {host} if size is None else set()
-        yield TextEstimate(what, "to do", size)
+            yield TextEstimate(what, "done", size)
+        else:
+            yield TextEstimate(what, "missing" if problem else "to do", size, problem=problem)

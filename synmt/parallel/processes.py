@@ -8,7 +8,6 @@ import pickle
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -16,11 +15,10 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from itertools import islice
-from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_end
 from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Lock
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from synmt.errors import SynmtError, naming_lack_of_memory
@@ -82,7 +80,14 @@ def in_processes(
     try:
         yield from pool.run(work, state, items)
     except BrokenProcessPool:
-        raise pool.why_broken(where, fewer, keeps=keeps) from None
+        raise SynmtError(
+            "a worker process was killed, most likely for lack of memory, or could not start",
+            where=str(where),
+            allowed="Workers import your script: what it does must be under "
+            "`if __name__ == '__main__':`",
+            do=f"Run the same command again with fewer processes ({fewer})"
+            + ": what is finished is kept" * keeps,
+        ) from None
     finally:
         if pool is not given:
             pool.end()
@@ -113,28 +118,17 @@ def started_processes(workers: int) -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block; processes that start in it ignore it from the
-    start."""
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is None
-    ):
-        yield
-        return
-    seen: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
-    # the mask is for the processes, which inherit it; here, another thread may get the signal.
+    """Delay Ctrl-C until the end of the block; processes that start in it never hear it."""
     # Windows has no masks
     change_mask = getattr(signal, "pthread_sigmask", None)
-    mask = change_mask and change_mask(signal.SIG_BLOCK, {signal.SIGINT})
+    if change_mask is None:
+        yield
+        return
+    mask = change_mask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        if change_mask:
-            change_mask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, before)
-        if seen:
-            signal.raise_signal(signal.SIGINT)
+        change_mask(signal.SIG_SETMASK, mask)
 
 
 def feed(
@@ -175,23 +169,16 @@ class Pool:
 
     def __init__(self, workers: int, *, inherited: Any = None) -> None:
         self._workers = workers
-        self._works = 0
         self._processes = set[BaseProcess]()
         self._others = set(multiprocessing.active_children())
         context = multiprocessing.get_context("spawn" if inherited is None else "fork")
-        # if a large state were an argument of a process, the next one would start only after this
-        # one has read it
-        self._states, self._writer = context.Pipe(duplex=False)
-        self._writing = threading.Lock()
-        self._executor = ProcessPoolExecutor(
-            workers, context, _prepare, (self._states, context.Lock(), inherited)
-        )
+        self._executor = ProcessPoolExecutor(workers, context, _prepare, (inherited,))
         self.busy = True
         try:
             # processes that could not start are reported when they are first needed
             with suppress(BrokenProcessPool):
                 for _ in range(workers):
-                    self._submit(_start)
+                    self._submit(os.getpid)
         except BaseException as error:
             self.end()
             if not isinstance(error, OSError):
@@ -203,12 +190,13 @@ class Pool:
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T]) -> Iterator[R]:
         """Yield `work(state, item)` of each item in the order in which they finish."""
-        self._works += 1
-        message = pickle.dumps((self._works, work, state))
-        threading.Thread(target=self._hand_out, args=(message,), daemon=True).start()
-        submit = partial(self._submit, _do, self._works)
         self.busy = True
-        yield from map(Relay().result_of, feed(submit, items, lambda: 2 * self._workers))
+        with TemporaryDirectory(prefix="synmt-") as folder:
+            # a large state in every item would be sent again and again
+            task = Path(folder, "task")
+            task.write_bytes(pickle.dumps((work, state)))
+            submit = partial(self._submit, _do, task)
+            yield from map(Relay().result_of, feed(submit, items, lambda: 2 * self._workers))
         self.busy = False
 
     def _submit(self, what: Callable[..., R], *arguments: Any) -> Future[R]:
@@ -216,12 +204,6 @@ class Pool:
             future = self._executor.submit(what, *arguments)
             self._processes.update(set(multiprocessing.active_children()) - self._others)
         return future
-
-    def _hand_out(self, message: bytes) -> None:
-        # workers that have died read none
-        with suppress(OSError), self._writing:
-            for _ in range(self._workers):
-                self._writer.send_bytes(message)
 
     def end(self) -> None:
         """End the processes; after Ctrl-C or an error, the items that are still in work are not
@@ -232,46 +214,16 @@ class Pool:
             child.terminate()
             child.join()
         self._executor.shutdown(wait=False, cancel_futures=True)
-        self._states.close()
-        with self._writing:
-            self._writer.close()
-
-    def why_broken(self, where: Path, fewer: str, *, keeps: bool) -> SynmtError:
-        """Make the error for processes that have ended.
-
-        where, fewer, keeps: as for `in_processes`.
-        """
-        # its thread waits for the processes, too: before it ends, one that it has waited for may
-        # have no exit code here
-        self._executor.shutdown()
-        # a process that was killed has a negative exit code, and one whose start failed has 0 or 1
-        if any(process.exitcode in (0, 1) for process in self._processes):
-            return SynmtError(
-                "a worker process could not start; see its message above",
-                where=str(where),
-                do="Workers import your script: put what it does under `if __name__ == "
-                "'__main__':`",
-            )
-        return SynmtError(
-            "a worker process was killed, most likely for lack of memory",
-            where=str(where),
-            do=f"Run the same command again with fewer processes ({fewer})"
-            + ": what is finished is kept" * keeps,
-        )
 
 
 # the functions below run in a worker
 
 
 class _Worker:
-    """What a process knows: the work that it does now, and where it reads the next one.
+    """What a process knows: the work that it does now, the file that it comes from, and what its
+    parent gave to copies of itself."""
 
-    inherited: what its parent gave to copies of itself.
-    """
-
-    states: Connection
-    reading: Lock
-    number = 0
+    file: Path | None = None
     task: LoggedResult
     inherited: Any = None
 
@@ -281,7 +233,7 @@ def inherited() -> Any:
     return _Worker.inherited
 
 
-def _prepare(states: Connection, reading: Lock, inherited: Any) -> None:
+def _prepare(inherited: Any) -> None:
     # Ctrl-C reaches every process of the terminal, but only the parent reacts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # each process has a core
@@ -293,7 +245,7 @@ def _prepare(states: Connection, reading: Lock, inherited: Any) -> None:
         # torch has read the number of threads long ago
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)
-    _Worker.states, _Worker.reading, _Worker.inherited = states, reading, inherited
+    _Worker.inherited = inherited
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -304,28 +256,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _start() -> None:
-    """Show that this process has started."""
-
-
-def _do(number: int, item: Any) -> LoggedResult:
-    """Work on an item of the work with this number."""
-    while _Worker.number < number:
-        _read_work()
-    assert _Worker.number == number
+def _do(file: Path, item: Any) -> LoggedResult:
+    """Work on an item of the work in a file."""
     # what led to an error stays here
     with naming_lack_of_memory():
+        if _Worker.file != file:
+            read = run_logged(pickle.loads, file.read_bytes())
+            work, state = read.result
+            _Worker.file, _Worker.task = file, LoggedResult(partial(work, state), read.remarks)
         return run_logged(_Worker.task.result, item, _Worker.task.remarks)
-
-
-def _read_work() -> None:
-    with _Worker.reading:
-        message = _Worker.states.recv_bytes()
-    try:
-        read = run_logged(pickle.loads, message)
-    except Exception:
-        # what cannot be read here cannot be read by the others
-        traceback.print_exc()
-        os._exit(1)
-    _Worker.number, work, state = read.result
-    _Worker.task = LoggedResult(partial(work, state), read.remarks)

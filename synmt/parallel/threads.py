@@ -7,6 +7,7 @@ nothing here loads it.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from synmt.errors import UsageError
@@ -41,20 +42,19 @@ def chosen_cores() -> int:
     return _asked() or usable_cores()
 
 
-def usable_cores(
-    groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
-) -> int:
-    """Count the cores that this process may use: by its affinity and the quota of its control
-    group; at least 1.
+def usable_cores(root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Count the cores that this process may use: by its affinity and the quota of its container; at
+    least 1.
 
-    groups, root: where Linux tells the groups of this process, and where it keeps their settings.
+    root: where Linux has the settings of the control group.
     """
-    allowed = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    quotas = [quota for folder in _folders(groups, root) if (quota := _quota(folder)) is not None]
-    # round half a core up: 1.5 cores are two threads
-    return max(1, min(allowed, *(int(quota + 0.5) for quota in quotas)) if quotas else allowed)
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
+    else:
+        allowed = os.cpu_count() or 1
+    quota = _quota(root)
+    # half a core is rounded up: 1.5 cores are two threads
+    return allowed if quota is None else max(1, min(allowed, int(quota + 0.5)))
 
 
 def _asked() -> int | None:
@@ -72,39 +72,14 @@ def _checked(text: str, where: str) -> int:
     return int(text)
 
 
-def _folders(groups: Path, root: Path) -> list[Path]:
-    """List the folders whose quota limits this process: those of its group and of all groups around
-    it."""
-    try:
-        lines = [line.split(":", 2) for line in groups.read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        return []
-    folders = []
-    for _, controllers, path in (line for line in lines if len(line) == 3):
-        # version 2 has one hierarchy without a name; version 1 one for each set of controllers
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        for base in (root / controllers, root / "cpu") if controllers else (root, root / "unified"):
-            group = base / path.lstrip("/")
-            folders += [
-                group,
-                *(parent for parent in group.parents if base in (parent, *parent.parents)),
-            ]
-    return list(dict.fromkeys(folders))
-
-
-def _quota(folder: Path) -> float | None:
-    """Read the quota of a control group in cores; None if there is none."""
-    try:
-        if (folder / "cpu.max").exists():
-            quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
+def _quota(root: Path) -> float | None:
+    """Read the quota of a control group, of version 2 or 1, in cores; None if there is none."""
+    with suppress(OSError, ValueError):
+        if (root / "cpu.max").exists():
+            quota, period = map(float, (root / "cpu.max").read_text(encoding="ascii").split())
         else:
-            quota, period = (
-                (folder / f"cpu.cfs_{name}_us").read_text(encoding="ascii")
-                for name in ("quota", "period")
-            )
-        cores = float(quota) / float(period)
-    except (OSError, ValueError, ZeroDivisionError):
-        # no such file, or `max`
-        return None
-    return cores if cores > 0 else None
+            files = (root / "cpu" / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
+            quota, period = (float(file.read_text(encoding="ascii")) for file in files)
+        return quota / period if quota > 0 else None
+    # no such file, or `max`
+    return None

@@ -22,33 +22,22 @@ class Started:
 def started() -> Started:
     """Read which process this is: the only one, if nothing is said; raises UsageError for what
     cannot be."""
-    count = (
-        _number("WORLD_SIZE", "number of processes", least=1) if os.environ.get("WORLD_SIZE") else 1
-    )
-    if count == 1:
-        return Started()
-    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
-        if not os.environ.get(name):
-            raise _wrong(
-                name, f"WORLD_SIZE says that {count} processes train, but this variable is not set"
-            )
-    # launchers with one process on each machine leave LOCAL_RANK out
-    names = [name for name in ("RANK", "LOCAL_RANK") if os.environ.get(name)]
-    return Started(count, *(_number(name, "process counted from 0", below=count) for name in names))
-
-
-def _number(name: str, what: str, *, least: int = 0, below: int | None = None) -> int:
-    text = os.environ[name].strip()
-    if not text.isdecimal() or int(text) < least or (below is not None and int(text) >= below):
-        raise _wrong(
-            name, f"'{text}' is not a {what}" + (f", of {below}" if below is not None else "")
-        )
-    return int(text)
-
-
-def _wrong(name: str, what: str) -> UsageError:
-    return UsageError(
-        what,
-        where=name,
-        do="Start the command with `torchrun`, which sets this variable, or unset WORLD_SIZE",
-    )
+    try:
+        count = int(os.environ.get("WORLD_SIZE") or 1)
+        if count == 1:
+            return Started()
+        rank = int(os.environ["RANK"])
+        # launchers with one process on each machine leave it out
+        local_rank = int(os.environ.get("LOCAL_RANK") or 0)
+        for name in ("MASTER_ADDR", "MASTER_PORT"):
+            if not os.environ[name]:
+                raise KeyError(name)
+        if not 0 <= rank < count or not 0 <= local_rank < count:
+            raise ValueError(f"{rank} and {local_rank} of {count}")
+    except (KeyError, ValueError) as error:
+        raise UsageError(
+            f"the variables of torchrun are incomplete or wrong ({error})",
+            where="WORLD_SIZE, RANK, LOCAL_RANK, MASTER_ADDR, MASTER_PORT",
+            do="Start the command with `torchrun`, which sets them, or unset WORLD_SIZE",
+        ) from None
+    return Started(count, rank, local_rank)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray
 from synmt.errors import SynmtError
-from synmt.parsing.stanza_internals import replaced, unsupported
+from synmt.parsing.stanza_internals import replaced
 from synmt.syntax.parse import Arcs
 from synmt.syntax.trees import maximum_spanning_tree
 
@@ -135,8 +135,6 @@ def batch_arcs(
 
     backwards: whether the model reads sentences from right to left.
     """
-    if len(output) < 3:
-        raise unsupported("its parser does not return the probabilities of relations")
     arcs, _, labels = output
     order, lengths = batch[11], batch[13]
     # a length includes the root; the padding after it gets probability from Stanza, too

@@ -17,7 +17,7 @@ import logging
 import sqlite3
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import NotRequired, TypedDict
 
 from synmt.errors import SynmtError
-from synmt.files.json_files import parse_json
 from synmt.files.reading import cache_folder
 from synmt.parsing.parser import OnFailure, Parser
 from synmt.syntax.parse import Arcs, Parse
@@ -42,8 +40,6 @@ _HEADER = struct.Struct("<III")
 _MAX_BYTES = 500 << 20
 _TIMEOUT = 5.0
 """Seconds to wait for another process that writes."""
-_BATCH = 500
-"""Keys in one statement; SQLite allows 999 values."""
 
 
 class CachedParser:
@@ -69,9 +65,8 @@ class CachedParser:
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines as the parser does: one tree each, in their order."""
-        distinct = list(dict.fromkeys(lines))
-        parses = self._load(distinct)
-        if missing := [line for line in distinct if line not in parses]:
+        parses = self._load(lines)
+        if missing := [line for line in lines if line not in parses]:
             failures: dict[str, str] = {}
             new = self.parser.parse(
                 missing, on_failure=lambda index, why: failures.update({missing[index]: why})
@@ -85,16 +80,12 @@ class CachedParser:
 
     def _load(self, lines: Sequence[str]) -> dict[str, Parse]:
         line_of = {_key(line): line for line in lines}
-        stored = self._connected(lambda database: _select(database, list(line_of))) or []
+        stored = self._connected(lambda database: _select(database, line_of)) or []
         parses = {line_of[key]: decode_parse(tree, line_of[key]) for key, tree in stored}
         return {line: parse for line, parse in parses.items() if parse is not None}
 
     def _store(self, parses: Mapping[str, Parse]) -> None:
-        rows = [
-            (_key(line), tree)
-            for line, parse in parses.items()
-            if (tree := encode_parse(parse, line)) is not None
-        ]
+        rows = [(_key(line), encode_parse(parse)) for line, parse in parses.items()]
         if rows:
             self._connected(lambda database: _insert(database, rows, self.max_bytes))
 
@@ -114,14 +105,12 @@ class CachedParser:
                 return action(database)
         except (sqlite3.Error, OSError, SynmtError) as error:
             self._unusable = True
-            reason = error.strerror if isinstance(error, OSError) else error
-            _logger.info(f"the cache of trees cannot be used: {path}: {reason}")
+            _logger.info(f"the cache of trees cannot be used: {path}: {error}")
             return None
 
 
-def encode_parse(parse: Parse, line: str) -> bytes | None:
-    """Serialize a tree without its words, which the line has; None if reading it would not give the
-    same tree."""
+def encode_parse(parse: Parse) -> bytes:
+    """Serialize a tree without its words, which are those of the line at its spans."""
     arcs = parse.arcs
     names: dict[str, Any] = {
         "relations": parse.relations,
@@ -131,40 +120,31 @@ def encode_parse(parse: Parse, line: str) -> bytes | None:
     if parse.features:
         names["features"] = dict(parse.features)
     text = json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
-    numbers = [parse.spans, parse.parents]
+    numbers, probabilities = [parse.spans, parse.parents], b""
     if arcs is not None:
         numbers += [arcs.words, arcs.parents, arcs.relations]
+        probabilities = arcs.probabilities.astype("<f4").tobytes()
     parts = [
         _HEADER.pack(len(text), len(parse), 0 if arcs is None else len(arcs.words)),
         text,
         *(array.astype("<i8").tobytes() for array in numbers),
-        b"" if arcs is None else arcs.probabilities.astype("<f4").tobytes(),
+        probabilities,
     ]
-    tree = bytes([_FORMAT]) + zlib.compress(b"".join(parts), 1)
-    return tree if decode_parse(tree, line) == parse else None
+    return bytes([_FORMAT]) + zlib.compress(b"".join(parts), 1)
 
 
 def decode_parse(tree: bytes, line: str) -> Parse | None:
     """Read a tree that `encode_parse` serialized; None if it is damaged or in another format."""
     try:
-        if tree[0] != _FORMAT:
-            return None
-        return _read(zlib.decompress(tree[1:]), line)
-    except (zlib.error, struct.error, SynmtError, ValueError, IndexError, TypeError):
+        return _read(zlib.decompress(tree[1:]), line) if tree[0] == _FORMAT else None
+    except (zlib.error, struct.error, SynmtError, ValueError, LookupError, TypeError):
         return None
-
-
-class _Names(TypedDict):
-    relations: list[str]
-    tags: list[str]
-    names: list[str] | None
-    features: NotRequired[dict[str, list[str]]]
 
 
 def _read(stored: bytes, line: str) -> Parse:
     length, count, entries = _HEADER.unpack_from(stored)
     at = _HEADER.size + length
-    names = parse_json(stored[_HEADER.size : at], _Names, where="cache")
+    names = json.loads(stored[_HEADER.size : at])
 
     def take(kind: str, count: int) -> npt.NDArray[Any]:
         nonlocal at
@@ -178,9 +158,8 @@ def _read(stored: bytes, line: str) -> Parse:
     if names["names"] is not None:
         columns = [take("<i8", entries) for _ in range(3)]
         arcs = Arcs(*columns, probabilities=take("<f4", entries), names=tuple(names["names"]))
-    words = [line[start:end] for start, end in spans.tolist()]
     return Parse(
-        words,
+        [line[start:end] for start, end in spans.tolist()],
         spans,
         parents,
         names["relations"],
@@ -206,12 +185,10 @@ def _set_up(database: sqlite3.Connection) -> None:
     )
 
 
-def _select(database: sqlite3.Connection, keys: list[bytes]) -> list[tuple[bytes, bytes]]:
+def _select(database: sqlite3.Connection, keys: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     rows: list[tuple[bytes, bytes]] = []
-    for first in range(0, len(keys), _BATCH):
-        batch = keys[first : first + _BATCH]
-        marks = ",".join("?" * len(batch))
-        rows += database.execute(f"SELECT key, tree FROM parses WHERE key IN ({marks})", batch)
+    for key in keys:
+        rows += database.execute("SELECT key, tree FROM parses WHERE key = ?", [key])
     return rows
 
 

@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_cached_json, read_json_if_there
-from synmt.files.reading import cache_folder, fingerprint, offline
+from synmt.files.reading import cache_folder, fingerprint
 from synmt.files.schemas import ParserFacts, StoredParser
 from synmt.files.writing import write_json
 from synmt.parsing.stanza_internals import SUPPORTED
@@ -36,68 +36,32 @@ def locate(model: str, language: str) -> Path:
     """Find the folder with the models of a language."""
     model = parser_model(model, language)
     folder = folder_of(model)
-    if not _has(folder, language):
-        check_code(language)
-    languages = sorted(_resources(folder, model, language))
-    if _has(folder, language):
+    do = "Copy or download the models again"
+    resources = read_json_if_there(folder / "resources.json", dict[str, Any], do=do) or {}
+    entry = resources.get(language)
+    # an alias points to the folder of another language
+    if isinstance(entry, dict) and (folder / str(entry.get("alias", language))).is_dir():
         return folder
     if model == "compact":
-        near = did_you_mean(language, languages)
         raise UsageError(
             f"no compact model for the language '{language}'",
-            allowed=f"Languages that ship with synmt: {', '.join(languages)}. {near}".strip(),
+            allowed=f"Languages that ship with synmt: {', '.join(resources)}",
             do="Use Stanza's own model: `--parser official`; in a recipe, `parser.model=official` "
-            "for the source and "
-            "`target_parser.model=official` for the target",
+            "for the source and `target_parser.model=official` for the target",
         )
     raise missing(model, folder, language)
 
 
-def check_code(language: str) -> None:
-    """Raise UsageError for the name of a language instead of its code, such as `english` for
-    `en`."""
-    from stanza.models.common.constant import lang2lcode
-
-    codes = {name.replace("_", " ").lower(): code for name, code in lang2lcode.items()}
-    code = codes.get(language.replace("_", " ").lower())
-    if code is not None and code != language:
-        raise UsageError(
-            f"'{language}' is the name of a language, not its code", do=f"Did you mean '{code}'?"
-        )
-
-
 def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtError:
-    """Make the error for missing models, which says how to get them with and without a network."""
-    what = f"Stanza models for '{language}'"
-    if file:
-        what = f"the file {file} of the Stanza model for '{language}'"
+    """Make the error for missing models."""
+    do = by_hand(folder, language)
     if model != "official":
-        return SynmtError(
-            f"{what} not found" if folder.is_dir() else "there is no such folder of models",
-            where=str(folder),
-            allowed=f"A folder of models has resources.json and a folder {language} with tokenize, "
-            "pos and depparse",
-            do="Choose another folder, or use `official` (Stanza's own models) or `compact` (ships "
-            "with synmt)",
-        )
-    ways = [by_hand(folder, language)]
-    if offline():
-        ways.insert(0, "SYNMT_OFFLINE forbids the network; without it, the model is downloaded.")
-    if parser_model("auto", language) == "compact":
-        ways.insert(
-            0,
-            "The compact model needs no download: `parser.model=compact`, or `--parser compact`.",
-        )
-    return SynmtError(f"{what} not found", where=str(folder), allowed=" ".join(ways))
-
-
-def no_package(owner: str, package: str, language: str, packages: Iterable[str]) -> UsageError:
-    """Make the error for a package of models that its owner, Stanza or a folder, does not have."""
-    names = sorted(packages)
-    return UsageError(
-        f"{owner} has no package '{package}' for the language '{language}'",
-        allowed=f"Packages: {', '.join(names)}",
-        do=did_you_mean(package, names),
+        do = "Choose another folder, or `official` (Stanza's own) or `compact` (ships with synmt)"
+    return SynmtError(
+        f"Stanza models for '{language}' not found{file and ': '}{file}",
+        where=str(folder),
+        allowed=f"A folder of models has resources.json and a folder {language}",
+        do=do,
     )
 
 
@@ -111,10 +75,8 @@ def features_of(files: Mapping[str, Path]) -> list[str]:
     from stanza.models.common.vocab import VOCAB_PREFIX
 
     processors = {Path(name).parent.name: path for name, path in files.items()}
-    vocabularies: Mapping[str, Any] = {}
-    if "pos" in processors:
-        tagger = torch.load(processors["pos"], map_location="cpu", weights_only=True)
-        vocabularies = tagger["vocab"]
+    tagger = torch.load(processors["pos"], map_location="cpu", weights_only=True)
+    vocabularies: Mapping[str, Any] = tagger["vocab"]
 
     def has_values(name: str) -> bool:
         # units by name, or a table of them for each part of a value
@@ -141,13 +103,11 @@ def check_features(needed: Collection[str], given: Collection[str], what: str) -
 
 
 def by_hand(folder: Path, language: str) -> str:
-    """Describe how the official models of a language come to a machine without a network."""
+    """Describe how the official models of a language come to this machine."""
+    download = f"python -c \"import stanza; stanza.download('{language}')\""
     return (
-        f"Without a network: run `python -c \"import stanza; stanza.download('{language}')\"` on "
-        "another machine with"
-        " STANZA_RESOURCES_DIR=stanza_resources, and copy resources.json and the folder "
-        f"{language} from there to"
-        f" {folder}"
+        f"Unset SYNMT_OFFLINE to download them, or run `{download}` on another machine, and copy "
+        f"resources.json and the folder {language} of its stanza_resources to {folder}"
     )
 
 
@@ -163,20 +123,6 @@ def folder_of(model: str) -> Path:
     from stanza.resources.common import DEFAULT_MODEL_DIR
 
     return Path(DEFAULT_MODEL_DIR)
-
-
-def _resources(folder: Path, model: str, language: str) -> dict[str, Any]:
-    do = "Copy or download the models again"
-    resources = read_json_if_there(folder / "resources.json", dict[str, Any], do=do)
-    if resources is None:
-        raise missing(model, folder, language, "resources.json")
-    return resources
-
-
-def _has(folder: Path, language: str) -> bool:
-    # an alias in resources.json points to the folder of another language
-    entry = known_resources(folder).get(language)
-    return isinstance(entry, dict) and os.path.isdir(folder / str(entry.get("alias", language)))
 
 
 def known_resources(folder: Path) -> dict[str, Any]:

@@ -13,22 +13,21 @@ from __future__ import annotations
 import logging
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from synmt.corpora.download import RemoteFile, alone, download_all
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError, adding_advice, unknown_name
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
 from synmt.files.writing import write_atomically, write_json
 from synmt.parsing.models import (
     PROCESSORS,
     by_hand,
-    check_code,
     folder_of,
     known_resources,
     missing,
-    no_package,
 )
 from synmt.parsing.pipeline import model_files
 
@@ -37,15 +36,13 @@ _logger = logging.getLogger(__name__)
 
 def is_complete(language: str, package: str) -> bool:
     """Check whether every file is there that the parser of a language reads."""
-    folder = folder_of("official")
     try:
-        files = model_files(folder, language, package)
-    except (OSError, ValueError, LookupError, AttributeError, TypeError, SynmtError):
+        files = model_files(folder_of("official"), language, package)
+    except Exception:
         # no list of models, or one without this language or package
         return False
-    return any("/depparse/" in name for name in files) and all(
-        path.is_file() for path in files.values()
-    )
+    has_parser = any("/depparse/" in name for name in files)
+    return has_parser and all(path.is_file() for path in files.values())
 
 
 def fetch(language: str, package: str) -> None:
@@ -75,9 +72,11 @@ def _fetch(folder: Path, language: str, package: str) -> None:
     }
     model = f"the Stanza model for '{language}'"
     _logger.info("downloading %s (package %s) to %s", model, package, folder)
-    places = download_all(files.values(), model)
-    for path, place in zip(files, places, strict=True):
-        _move(place, folder / path)
+    for path, place in zip(files, download_all(files.values(), model), strict=True):
+        # the two may be on different disks
+        with write_atomically(folder / path, binary=True) as out, open(place, "rb") as content:
+            shutil.copyfileobj(content, out)
+        place.unlink()
     _write_list(folder, resources, _code(resources, language), common.DEFAULT_RESOURCES_VERSION)
 
 
@@ -85,19 +84,10 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     """Download the list of all models; it is kept only together with a model."""
     from stanza.resources import common
 
-    address = common.DEFAULT_RESOURCES_URL
-    if address.lower() in ("stanford", "stanfordnlp"):
-        address = common.STANFORDNLP_RESOURCES_URL
-    file = RemoteFile(f"{address.rstrip('/')}/resources_{common.DEFAULT_RESOURCES_VERSION}.json")
-    try:
-        [path] = download_all([file])
-    except SynmtError as error:
-        raise error.with_(
-            what=error.what.splitlines()[0].rstrip(":"),
-            where=error.where or f"Stanza's list of models, for '{language}'",
-            allowed=by_hand(folder, language),
-            do="",
-        ) from error
+    name = f"resources_{common.DEFAULT_RESOURCES_VERSION}.json"
+    file = RemoteFile(f"{common.DEFAULT_RESOURCES_URL.rstrip('/')}/{name}")
+    with adding_advice(by_hand(folder, language)):
+        [path] = download_all([file], "Stanza's list of models")
     resources = read_cached_json(path, dict[str, Any])
     # the next download of a model reads the newest list
     path.unlink()
@@ -115,7 +105,7 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
     models = common.maintain_processor_list(resources, code, None, packages)
     if "depparse" not in (name for name, _ in models):
         packages = {*resources[code]["depparse"], *resources[code].get("packages", {})}
-        raise no_package("Stanza", package, language, packages)
+        raise unknown_name("package", package, sorted(packages), where=f"Stanza, {language}")
     address = common.expand_model_url(resources, common.DEFAULT_MODEL_URL)
     files = {}
     for processor, name in common.flatten_processor_list(
@@ -143,23 +133,16 @@ def _safe(part: str) -> str:
 def _code(resources: dict[str, Any], language: str) -> str:
     """Follow the alias of a language, such as `zh` for `zh-hans`; raises UsageError for one without
     a parser."""
-    entry, code = resources.get(language), language
-    while isinstance(entry, dict) and "alias" in entry:
-        code = entry["alias"]
-        entry = resources.get(code)
-    if not isinstance(entry, dict) or not entry.get("depparse"):
-        parsed = [
-            name
-            for name, entry in resources.items()
-            if isinstance(entry, dict) and entry.get("depparse")
-        ]
+    entries = {name: entry for name, entry in resources.items() if isinstance(entry, dict)}
+    code = entries.get(language, {}).get("alias", language)
+    parsed = [name for name, entry in entries.items() if entry.get("depparse")]
+    if code not in parsed:
         raise _unknown_language(language, parsed)
     return code
 
 
 def check_language(language: str) -> None:
     """Refuse an unknown language without using the network."""
-    check_code(language)
     from stanza.models.common.constant import lcode2lang
     from stanza.resources.default_packages import default_treebanks
 
@@ -167,29 +150,16 @@ def check_language(language: str) -> None:
         raise _unknown_language(language, default_treebanks)
 
 
-def _unknown_language(language: str, languages: Any) -> UsageError:
+def _unknown_language(language: str, languages: Iterable[str]) -> UsageError:
     # the multilingual package only recognizes languages
     names = sorted(set(languages) - {"multilingual"})
-    return UsageError(
-        f"Stanza has no parser for the language '{language}'",
-        allowed=f"Languages: {', '.join(names)}",
-        do=did_you_mean(language, names),
-    )
-
-
-def _move(source: Path, target: Path) -> None:
-    # the two may be on different disks
-    with write_atomically(target, binary=True) as out, open(source, "rb") as content:
-        shutil.copyfileobj(content, out)
-    source.unlink()
+    return unknown_name("language", language, names, where="Stanza's parsers")
 
 
 def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:
     """Write the list; languages that are there already keep what the old list says of their
     files."""
-    path = folder / "resources.json"
     old = known_resources(folder)
     kept = {name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()}
-    write_json(
-        path, {**resources, **kept, "resources_version": version}, indent=1, ensure_ascii=False
-    )
+    values = resources | kept | {"resources_version": version}
+    write_json(folder / "resources.json", values, indent=1, ensure_ascii=False)

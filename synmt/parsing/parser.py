@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint, stored_sha256
+from synmt.parallel.threads import chosen_cores
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import batches, unreadable
@@ -105,7 +106,6 @@ class StanzaParser:
         if identity.get("backend") != "stanza":
             raise SynmtError(
                 f"the trees were made by '{identity.get('backend')}', which synmt cannot run",
-                allowed="It can run Stanza only",
                 do="Parse the text with the same parser and pass the CoNLL-U file (--parses)",
             )
         return cls(
@@ -120,11 +120,8 @@ class StanzaParser:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            key: value
-            for key, value in self.__dict__.items()
-            if key not in ("_pipeline", "_direct")
-        }
+        models = ("_pipeline", "_direct")
+        return {key: value for key, value in vars(self).items() if key not in models}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -148,15 +145,18 @@ class StanzaParser:
         """What the folder of the models and Stanza say, stored for later processes."""
         version = checked_version()
         with self._naming_model():
-            paths = stanza_pipeline.model_files(self.folder, self.language, self.package)
+            paths = self._model_files()
             states = self._stored.states_of(self.folder, paths.values())
         sums = {name: stored_sha256(path) for name, path in sorted(paths.items())}
         facts: dict[str, Any] = {"stanza": version, "files": sums}
+        # Stanza itself fills a folder without it
         if listed := stanza_models.known_resources(self.folder).get("resources_version"):
-            # Stanza itself fills a folder without it
             facts["resources"] = str(listed)
         self._stored.store(self.folder, facts, states)
         return facts
+
+    def _model_files(self) -> dict[str, Path]:
+        return stanza_pipeline.model_files(self.folder, self.language, self.package)
 
     def files(self) -> dict[str, Path]:
         """Name the files that parsing needs by their paths in the folder of models, for a worker
@@ -177,9 +177,7 @@ class StanzaParser:
         """Make the same parser with all features that its models give; raises UsageError if they
         lack a needed one."""
         with self._naming_model():
-            given = stanza_models.features_of(
-                stanza_pipeline.model_files(self.folder, self.language, self.package)
-            )
+            given = stanza_models.features_of(self._model_files())
         stanza_models.check_features(needed, given, f"the {self.model} model for '{self.language}'")
         return self._with(features=given)
 
@@ -197,41 +195,37 @@ class StanzaParser:
 
     def processes(self) -> int:
         """Return the best number of processes: the number of CPU cores, or 1 on a GPU."""
-        return stanza_pipeline.default_processes(self.device)
+        return 1 if stanza_pipeline.on_gpu(self.device) else chosen_cores()
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""
         if direct := self.__dict__.get("_direct"):
             direct.forget()
-        parses: dict[str, Parse] = {}
-        failures: dict[str, str] = {}
-        for line in dict.fromkeys(lines):
-            if reason := unreadable(line):
-                failures[line] = reason
-            if reason or not without_whitespace(line):
-                parses[line] = flat_parse(line)
-        missing = [line for line in dict.fromkeys(lines) if line not in parses]
+        found: dict[str, tuple[Parse, str]] = {}
+        for line in lines:
+            if (reason := unreadable(line)) or not without_whitespace(line):
+                found[line] = flat_parse(line), reason
+        missing = [line for line in dict.fromkeys(lines) if line not in found]
         for batch in batches(missing, self.batch_words):
-            for line, (parse, reason) in zip(batch, self._parse_batch(batch), strict=True):
-                parses[line] = parse
-                if reason:
-                    failures[line] = reason
+            results = self._parse_batch(batch)
             # after the loss of a GPU every line fails: no corpus is better than a corpus of flat
             # trees
-            if len(batch) >= 8 and all(line in failures for line in batch):
+            if len(batch) >= 8 and all(reason for _, reason in results):
+                _, reason = results[0]
                 raise SynmtError(
-                    f"the parser fails on every line ({failures[batch[0]]})",
+                    f"the parser fails on every line ({reason})",
                     do="Fix the cause, or choose another --device, and run the same command again",
-                ) from RuntimeError(failures[batch[0]])
-        for index, line in enumerate(lines):
-            if on_failure and line in failures:
-                on_failure(index, failures[line])
+                ) from RuntimeError(reason)
+            found |= zip(batch, results, strict=True)
         if self.arcs:
-            for line, parse in parses.items():
+            for line, (parse, reason) in found.items():
                 # the arcs of a flat tree are certain; a line without words has none
                 if parse.arcs is None and len(parse):
-                    parses[line] = replace(parse, arcs=certain_arcs(parse))
-        return [parses[line] for line in lines]
+                    found[line] = replace(parse, arcs=certain_arcs(parse)), reason
+        for index, line in enumerate(lines):
+            if on_failure and found[line][1]:
+                on_failure(index, found[line][1])
+        return [found[line][0] for line in lines]
 
     def _parse_batch(self, batch: list[str]) -> list[tuple[Parse, str]]:
         """Parse a batch: tree and failure of each line. If Stanza fails, parse its halves; a single

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from synmt.parallel.threads import chosen_cores
+from synmt.errors import unknown_name
 from synmt.parsing.arcs import best_tree, check_graph_parser, parse_with_arcs
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
-from synmt.parsing.models import PROCESSORS, no_package
+from synmt.parsing.models import PROCESSORS
 from synmt.parsing.stanza_internals import checked_version, isolated, replaced, without_optimizers
 from synmt.syntax.parse import Parse, evenly_spaced
 
@@ -36,7 +36,8 @@ def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
             model not in (*resources[code].get(name, ()), "identity") for name, model in chosen
         )
         if lacks or "tokenize" not in dict(chosen):
-            raise no_package(str(folder), package, language, resources[code].get("packages", ()))
+            packages = sorted(resources[code].get("packages", ()))
+            raise unknown_name("package", package, packages, where=f"{folder}, {language}")
         config = build_default_config(
             resources, code, str(folder), common.add_dependencies(resources, code, models)
         )
@@ -151,12 +152,6 @@ def free_memory() -> None:
 
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def default_processes(device: str) -> int:
-    """Return how many processes parse best on a device: one for each core of a CPU, or one on a
-    GPU."""
-    return 1 if on_gpu(device) else chosen_cores()
 
 
 def on_gpu(device: str) -> bool:

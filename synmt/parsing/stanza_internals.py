@@ -31,27 +31,19 @@ def checked_version() -> str:
     import stanza
 
     if not f"{stanza.__version__}.".startswith(f"{SUPPORTED}."):
-        raise unsupported("synmt replaces parts of Stanza that other versions may not have")
+        raise SynmtError(
+            f"Stanza {stanza.__version__} is not supported: synmt replaces parts of Stanza that "
+            "other versions may not have",
+            allowed=f"Stanza {SUPPORTED}",
+            do=f"Install it: `pip install 'stanza=={SUPPORTED}.*'`",
+        )
     return stanza.__version__
-
-
-def unsupported(why: str) -> SynmtError:
-    """Make the error for a Stanza whose internals are not the expected ones."""
-    import stanza
-
-    return SynmtError(
-        f"Stanza {stanza.__version__} is not supported: {why}",
-        allowed=f"Stanza {SUPPORTED}",
-        do=f"Install it: `pip install 'stanza=={SUPPORTED}.*'`",
-    )
 
 
 @contextmanager
 def replaced(owner: Any, name: str, replace: Callable[[Any], Any]) -> Iterator[None]:
     """Replace an attribute of a module or an object of Stanza by `replace(attribute)` while the
     block runs."""
-    if not hasattr(owner, name):
-        raise unsupported(f"{getattr(owner, '__name__', type(owner).__name__)} has no '{name}'")
     original, is_inherited = getattr(owner, name), name not in vars(owner)
     setattr(owner, name, replace(original))
     try:

@@ -49,18 +49,14 @@ def parts_folder(target: Path) -> Path:
 def check_target(target: Path, *, overwrite: bool) -> None:
     """Refuse a target that is not a file, or whose summary and shards would replace files that are
     not synmt's."""
-    if target.is_dir():
+    if target.is_dir() or is_stream(target):
         raise UsageError(
-            "the output is a folder, not a file", where=str(target), do="Name a file in it"
-        )
-    if is_stream(target):
-        raise UsageError(
-            "the output is not a file, and its summary would be next to it",
+            "the output is not a file",
             where=str(target),
-            do="Leave the output out, and redirect standard output",
+            do="Name a file, or leave the output out and redirect standard output",
         )
     folder, summary = parts_folder(target), summary_path(target)
-    if not _is_of_a_run(folder):
+    if any(folder.glob("*")) and not (folder / "lock").exists():
         # not even on request: the user hardly means this folder by --overwrite
         raise SynmtError(
             "exists, and `synmt parse` did not make it",
@@ -75,17 +71,3 @@ def not_overwritten(what: str, where: Path) -> SynmtError:
     """Make the error for a file or folder that is replaced on request only."""
     do = "Choose another output, or remove it, as `synmt parse --overwrite` does"
     return SynmtError(what, where=str(where), do=do)
-
-
-def _is_of_a_run(folder: Path) -> bool:
-    """Check whether a folder of shards is missing, or was made by a run."""
-    if not folder.is_dir():
-        return not folder.exists()
-    # a run that was killed at its start leaves the lock, and unfinished files whose names begin
-    # with a dot
-    others = (
-        path.name
-        for path in folder.iterdir()
-        if path.name != "lock" and not path.name.startswith(".")
-    )
-    return (folder / "parser").exists() or not any(others)

@@ -13,19 +13,18 @@ from pydantic import ConfigDict, with_config
 from torch import nn
 from typing_extensions import TypedDict
 
-from synmt.errors import broken_run
 from synmt.files.checksums import RECORD, as_text, hashes
 from synmt.files.json_files import Amount, Count, read_json
 from synmt.files.writing import remove, reporting_os_errors, write_folder_atomically
 from synmt.model.weights import load_checked, load_weights, save_tensors, save_weights
 from synmt.recipe.schema import TrainingRecipe
-from synmt.run_folder import Run, read_state
+from synmt.run_folder import Run
 from synmt.training.meter import Step
 from synmt.training.optimizer import first_state, local_part, states_of
 
 
 class UnloggedCost(TypedDict, total=False):
-    """What `Meter.cost` returns; old checkpoints also have joules."""
+    """What `Meter.restore` takes; old checkpoints also have joules."""
 
     tokens: Count
     seconds: Amount
@@ -44,23 +43,19 @@ class TrainingState:
         have none.
     scaler: the state of the gradient scaler, for fp16.
     unlogged: the steps since the last record, which the next record covers too.
-    unlogged_cost: what they have cost, as `Meter.cost` says it; old checkpoints do not say it.
+    unlogged_cost: what they have cost, as `Meter.restore` takes it; old checkpoints do not say it.
     """
 
-    step: Count = 0
-    epoch: Count = 0
-    batch: Count = 0
-    best_step: Count = 0
-    best_value: float | None = None
-    waited: Count = 0
+    step: Count
+    epoch: Count
+    batch: Count
+    best_step: Count
+    best_value: float | None
+    waited: Count
     decays: Count = 0
     scaler: dict[str, float] = field(default_factory=dict)
     unlogged: list[Step] = field(default_factory=list)
     unlogged_cost: UnloggedCost = field(default_factory=UnloggedCost)
-
-
-_ALWAYS = ("step", "epoch", "batch", "best_step", "best_value", "waited")
-"""What old checkpoints have as well."""
 
 
 def save_checkpoint(
@@ -89,8 +84,8 @@ def save_checkpoint(
 
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> dict[str, Any]:
-    """Restore weights and optimizer, and return the state."""
+) -> TrainingState:
+    """Restore weights and optimizer, and return the progress of training."""
     load_weights(folder / "model.safetensors", model)
     parameters = dict(model.named_parameters())
     expected = {
@@ -104,30 +99,16 @@ def load_checkpoint(
         name, _, key = path.rpartition("/")
         if parameters[name] in updated:
             local.state[parameters[name]][key] = tensor.to(parameters[name].device)
-    return dict(read_state(folder))
-
-
-def read_progress(checkpoint: Path, scaler: Mapping[str, Any]) -> TrainingState:
-    """Read the progress of training that a checkpoint stores.
-
-    scaler: the state that a gradient scaler begins with.
-    """
-    state, stored = read_json(checkpoint / "state.json", TrainingState), read_state(checkpoint)
-    if missing := [name for name in _ALWAYS if name not in stored]:
-        raise broken_run(checkpoint, f"state.json has no {missing[0]}")
-    if checkpoint.name != f"step-{state.step:08d}":
-        raise broken_run(checkpoint, f"state.json is that of step {state.step}")
-    if state.scaler.keys() != scaler.keys():
-        raise broken_run(checkpoint, "state.json has no scaler that fits training.precision")
-    return state
+    return read_json(folder / "state.json", TrainingState)
 
 
 def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
     """List the scheduled checkpoints, oldest first, without those that an interruption left."""
     every = (settings.save_every, settings.validate_every, settings.max_steps)
-    steps = {folder: int(folder.name.removeprefix("step-")) for folder in run.checkpoints()}
     return [
-        folder for folder, step in steps.items() if any(step % interval == 0 for interval in every)
+        folder
+        for folder in run.checkpoints()
+        if any(int(folder.name.removeprefix("step-")) % interval == 0 for interval in every)
     ]
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from pathlib import Path
 
 from synmt.arrays import Side
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
-from synmt.model.device import choose_device, multiplies
+from synmt.model.device import choose_device
 from synmt.parallel.engine import cluster_in_use
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
@@ -21,8 +19,6 @@ from synmt.training.lifecycle import check_run
 from synmt.training.tree_sources.requirements import TreeRequirements, tree_requirements
 
 Requirements = Mapping[Side, TreeRequirements]
-
-_logger = logging.getLogger(__name__)
 
 
 def load_checked(
@@ -62,7 +58,13 @@ def check_values(recipe: Recipe) -> Requirements:
     _check_pretraining(recipe, requirements)
     # a cluster has other devices
     if cluster_in_use() is None:
-        _check_device(recipe)
+        device, precision = choose_device(recipe.training.device), recipe.training.precision
+        if (recipe.model.architecture, precision, device.type) == ("lstm", "fp16", "cpu"):
+            raise UsageError(
+                "an lstm cannot be trained in fp16 on a CPU",
+                where="training.precision",
+                allowed="Allowed: float32 and bf16",
+            )
     options = options_of(recipe.evaluation)
     in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
     for name in (*recipe.evaluation.metrics, *in_validation):
@@ -70,38 +72,13 @@ def check_values(recipe: Recipe) -> Requirements:
     return requirements
 
 
-def _check_device(recipe: Recipe) -> None:
-    device = choose_device(recipe.training.device)
-    if (recipe.model.architecture, recipe.training.precision, device.type) == (
-        "lstm",
-        "fp16",
-        "cpu",
-    ):
-        raise UsageError(
-            "an lstm cannot be trained in fp16 on a CPU",
-            where="training.precision",
-            allowed="Allowed: float32 and bf16",
-        )
-    if device.type == "cpu" and not multiplies(recipe.training.precision):
-        _warn_of_slow_products(recipe.training.precision)
-
-
-@cache
-def _warn_of_slow_products(precision: str) -> None:
-    what = f"this processor has no instructions for {precision}"
-    _logger.warning(
-        f"{what}, so training takes up to ten times as long as in float32: set "
-        "training.precision=float32"
-    )
-
-
 def _check_pretraining(recipe: Recipe, requirements: Requirements) -> None:
     """Refuse steps in which neither the translation nor an auxiliary loss is trained."""
     steps = recipe.training.pretraining
-    variants = [variant for needs in requirements.values() for variant in needs.variants]
     spans = [
         variant.loss_steps or (1, steps)
-        for variant in variants
+        for needs in requirements.values()
+        for variant in needs.variants
         if variant.learns and variant.loss_weight
     ]
     for step in (1, *(last + 1 for _, last in spans)):

@@ -17,7 +17,7 @@ from torch import nn
 from torch.distributed import PrefixStore, rendezvous  # pyright: ignore[reportPrivateImportUsage]
 from torch.nn.parallel import DistributedDataParallel
 
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.parallel.torchrun import started
 
 PREPARATION = timedelta(days=7)
@@ -93,10 +93,8 @@ class Processes:
         except RuntimeError as error:
             if self.count == 1 or not _is_lost(error):
                 raise
-            minutes = int(STEP.total_seconds() / 60)
             raise SynmtError(
-                f"another of the {self.count} processes has ended, or has not answered for "
-                f"{minutes} minutes",
+                f"another of the {self.count} processes has ended, or has not answered for {STEP}",
                 do="Look for its message. The same command continues from the last checkpoint",
             ) from error
 
@@ -120,12 +118,6 @@ def join_processes() -> Processes:
     if this.count == 1:
         return Processes()
     if torch.cuda.is_available():
-        if this.local_rank >= (gpus := torch.cuda.device_count()):
-            raise UsageError(
-                f"torchrun started more processes on this machine than PyTorch sees GPUs ({gpus})",
-                do="Start one process for each GPU, or use the CPU: `CUDA_VISIBLE_DEVICES= "
-                "torchrun …`",
-            )
         torch.cuda.set_device(this.local_rank)
     store, rank, count = next(rendezvous("env://", timeout=PREPARATION))
     # after a restart, torchrun's store still has the addresses of the processes that are gone

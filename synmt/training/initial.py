@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -11,7 +10,7 @@ from torch import nn
 from synmt.arrays import SIDES, Side
 from synmt.data.task_corpus import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
-from synmt.errors import SynmtError, UsageError, listed
+from synmt.errors import SynmtError, UsageError, adding_advice, listed
 from synmt.files.checksums import verify, verify_file
 from synmt.model.build import build, build_for
 from synmt.model.seq2seq import Seq2Seq
@@ -25,9 +24,6 @@ from synmt.tokenization.word_tokenizer import Truecaser, load_truecasers
 _logger = logging.getLogger(__name__)
 
 _EMBEDDINGS = ("source_embedding.table.weight", "target_embedding.table.weight", "output.weight")
-_SHOWN = 6
-"""Names in one message."""
-
 
 Pairs = dict[str, tuple[nn.Parameter, nn.Parameter]]
 """By name, a weight of the new model and the one of the other run that it is taken from."""
@@ -47,8 +43,8 @@ def adopt_vocabulary(recipe: Recipe, run: Run | None = None, *, overwrite: bool 
     init = recipe.model.init
     if init is None:
         return recipe, None, {}
-    other = origin = Run(init.expanduser())
-    if run is not None and run.folder.resolve() == other.folder.resolve():
+    origin = Run(init.expanduser())
+    if run is not None and run.folder.resolve() == origin.folder.resolve():
         raise UsageError(
             "a run cannot start from its own weights",
             where=f"model.init, {init}",
@@ -58,91 +54,62 @@ def adopt_vocabulary(recipe: Recipe, run: Run | None = None, *, overwrite: bool 
         has_weights = run.weights.exists() or bool(run.checkpoints())
         if has_weights and run.recipe().model.init == init:
             origin = run
-    before = _recipe_of(origin)
+    try:
+        origin.info()
+        verify(origin.folder)
+        before = origin.recipe()
+    except SynmtError as error:
+        raise UsageError(error.what, where=f"model.init, {error.where}", do=error.do) from error
     if not _takes_embeddings(recipe):
         return recipe, None, {}
     vocabularies: Vocabularies = {side: Vocabulary.load(origin.folder, side) for side in SIDES}
-    _check_tags(recipe, before, vocabularies["source"], other)
-    recipe = _with_vocabulary(recipe, before, other)
+    _check_tags(recipe, before, vocabularies["source"])
+    recipe = _with_vocabulary(recipe, before)
     return recipe, vocabularies, load_truecasers(recipe, origin.folder)
 
 
-def _recipe_of(run: Run) -> Recipe:
-    try:
-        run.info()
-        verify(run.folder)
-        return run.recipe()
-    except SynmtError as error:
-        near = Path("runs") / run.folder
-        do = f"Did you mean '{near}'?" if not run.exists() and Run(near).exists() else error.do
-        raise UsageError(
-            error.what, where=f"model.init, {error.where}", allowed=error.allowed, do=do
-        ) from error
-
-
 def _takes_embeddings(recipe: Recipe) -> bool:
-    """Check whether all embeddings come from the other run; raises UsageError for some."""
+    """Check whether some embeddings come from the other run, and with them its vocabulary."""
     with torch.device("meta"):
         # only names are needed, so any number of pieces will do
         model = build(recipe.model, recipe.syntax, source_pieces=8, target_pieces=8)
     without = weights_in(model, recipe.model.init_except, "model.init_except")
-    left_out = [name for name in _EMBEDDINGS if name in without]
-    if left_out and len(left_out) < len(_EMBEDDINGS):
-        raise UsageError(
-            f"{', '.join(left_out)} would be new, but the other embeddings would come from the "
-            "run, with its "
-            "vocabulary. Either all embeddings come from the run, or none",
-            where="model.init_except",
-            do="List all of them (`embeddings`) or none",
-        )
-    return not left_out
+    return any(name not in without for name in _EMBEDDINGS)
 
 
-def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
+def _with_vocabulary(recipe: Recipe, before: Recipe) -> Recipe:
     """Describe the vocabulary that is taken; raises UsageError if the recipe asks for another
     one."""
     values, there = recipe_values(recipe), recipe_values(before)
     here, dropout = values["vocabulary"], recipe.vocabulary.dropout
     # which pieces there are does not depend on dropout
     del here["dropout"]
-    asks = here != VocabularyRecipe().model_dump(mode="json", exclude={"dropout"})
-    differences = [
-        f"vocabulary.{key} is {value!r} here and {there['vocabulary'][key]!r} there"
-        for key, value in here.items()
-        if asks and value != there["vocabulary"][key]
-    ]
+    differing = [f"vocabulary.{key}" for key in here if here[key] != there["vocabulary"][key]]
+    if here == VocabularyRecipe().model_dump(mode="json", exclude={"dropout"}):
+        # the recipe asks for none
+        differing = []
     # another tokenization makes other pieces
-    texts = ("text", "target_text")
-    differences += [f"{key} differs" for key in texts if values.get(key) != there.get(key)]
-    if differences:
+    differing += [key for key in ("text", "target_text") if values.get(key) != there.get(key)]
+    if differing:
         raise UsageError(
-            "the recipe's vocabulary differs from that of the run whose weights it takes: "
-            f"{', '.join(differences)}",
-            where=f"model.init, {other.folder}",
+            f"the recipe and the run whose vocabulary it takes differ in {', '.join(differing)}",
+            where=f"model.init, {recipe.model.init}",
             do="Leave out `vocabulary`, or learn a new one with `model.init_except: [embeddings]`",
         )
     values["vocabulary"] = {**there["vocabulary"], "dropout": dropout}
-    return check_recipe(values, where=f"with the vocabulary of {other.folder}")
+    return check_recipe(values, where=f"with the vocabulary of {recipe.model.init}")
 
 
-def _check_tags(recipe: Recipe, before: Recipe, vocabulary: Vocabulary, other: Run) -> None:
-    tags = [*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag)]
-    missing = []
-    for tag in dict.fromkeys(tags):
-        try:
+def _check_tags(recipe: Recipe, before: Recipe, vocabulary: Vocabulary) -> None:
+    """Raise SynmtError unless the vocabulary has the pieces of the recipe's tags and brackets."""
+    with adding_advice(
+        "`model.init` needs a run with the same tags and `tasks`; or set `model.init_except: "
+        "[embeddings]`"
+    ):
+        for tag in [*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag)]:
             vocabulary.tag_number(tag)
-        except SynmtError:
-            missing.append(tag)
-    if recipe.tasks.mixed not in ("none", before.tasks.mixed):
-        missing.append("for brackets")
-    if missing:
-        raise UsageError(
-            f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this "
-            "recipe needs",
-            where="model.init",
-            do="Start from a run with the same tags and `tasks`, or set `model.init_except: "
-            "[embeddings]`",
-        )
+        if recipe.tasks.mixed not in ("none", before.tasks.mixed):
+            raise UsageError("the vocabulary has no piece for brackets", where="model.init")
 
 
 def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued: bool) -> None:
@@ -188,16 +155,8 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
     with torch.no_grad():
         for mine, theirs in pairs.values():
             mine.copy_(theirs)
-    copied = sum({id(mine): mine.numel() for mine, _ in pairs.values()}.values())
-    total = sum(weight.numel() for weight in model.parameters())
     names = named_weights(model)
-    notes = {
-        "new": [name for name in names if name not in pairs],
-        f"only in {run.folder}": [name for name in named_weights(other) if name not in names],
-    }
-    rest = "".join(f"; {what}: {listed(some, _SHOWN)}" for what, some in notes.items() if some)
-    counts = f"{copied:,} of {total:,} weights"
-    _logger.info("model.init: %s come from %s%s", counts, run.folder, rest)
+    _logger.info("model.init: %d of %d weights come from %s", len(pairs), len(names), run.folder)
 
 
 def _model_of(run: Run) -> Seq2Seq:
@@ -219,27 +178,19 @@ def _pairs(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Pairs:
         for name, weight in named_weights(model).items()
         if name in theirs and id(weight) not in left_out
     }
-    where = f"model.init, {recipe.model.init}"
-    if not pairs:
-        raise UsageError("no weight of this run fits the model", where=where)
+    first: dict[int, nn.Parameter] = {}
     differing = [
-        f"{name} {tuple(found.shape)}, not {tuple(mine.shape)}"
+        name
         for name, (mine, found) in pairs.items()
-        if mine.shape != found.shape
+        # one matrix in this model may be two in the other one
+        if mine.shape != found.shape or first.setdefault(id(mine), found) is not found
     ]
-    if differing:
+    if differing or not pairs:
         raise UsageError(
-            f"these weights have different shapes in this run: {listed(differing, _SHOWN)}",
-            where=where,
-            do="Use the sizes of that run, or leave these parts out with `model.init_except: […]`",
+            "these weights have different shapes in this run, or are shared in one model only: "
+            f"{listed(differing or theirs, 6)}",
+            where=f"model.init, {recipe.model.init}",
+            do="Use the sizes and `model.embeddings` of that run, or leave these parts out with "
+            "`model.init_except: […]`",
         )
-    first: dict[int, tuple[str, nn.Parameter]] = {}
-    for name, (mine, found) in pairs.items():
-        before, weight = first.setdefault(id(mine), (name, found))
-        if weight is not found:
-            raise UsageError(
-                f"{before} and {name} are one matrix in this model, and two in this run",
-                where=where,
-                do="Set `model.embeddings` as in that run",
-            )
     return pairs

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import logging
 import shutil
 from typing import Any
 
 import torch
 
 from synmt import __version__
-from synmt.decode.tree_provider import parser_difference
-from synmt.errors import UsageError, counted, listed
+from synmt.errors import UsageError, listed
 from synmt.files.checksums import RECORD, recording, verify, verify_file
 from synmt.files.own_code import changed_code, keep_code
 from synmt.files.reading import stored_sha256
@@ -25,16 +23,25 @@ from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.finished import another_run, has_finished
 from synmt.training.preparation import Prepared
 
-_logger = logging.getLogger(__name__)
-
 _MAY_CHANGE = {
-    *("decoding", "evaluation", "corpus.test"),
-    *(f"{parser}.{key}" for parser in ("parser", "target_parser") for key in ("workers", "device")),
-    *(
-        f"training.{key}"
-        for key in ("max_steps", "log_every", "validate_every", "save_every", "keep", "average")
-    ),
-    *(f"training.{key}" for key in ("patience", "max_decays", "use", "device", "shard_optimizer")),
+    "decoding",
+    "evaluation",
+    "corpus.test",
+    "parser.workers",
+    "parser.device",
+    "target_parser.workers",
+    "target_parser.device",
+    "training.max_steps",
+    "training.log_every",
+    "training.validate_every",
+    "training.save_every",
+    "training.keep",
+    "training.average",
+    "training.patience",
+    "training.max_decays",
+    "training.use",
+    "training.device",
+    "training.shard_optimizer",
 }
 """Keys of a recipe that may change when a run is continued."""
 
@@ -57,14 +64,7 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
     verify(run.folder)
     before = run.recipe()
     changed = list(recipe_differences(recipe_values(before), recipe_values(recipe), _MAY_CHANGE))
-    if [key for key, _, _ in changed] == ["name"]:
-        raise UsageError(
-            f"this is the run '{before.name}', whose folder was renamed or copied",
-            where=str(run.folder),
-            do=f"Rename the folder to {before.name} to resume, choose another name=… for a new "
-            "run, or replace this one with --overwrite",
-        )
-    code, step, steps = run.folder / "code", run.reached(), recipe.training.max_steps
+    code, steps = run.folder / "code", recipe.training.max_steps
     is_finished = run.info().get("status") == "finished"
     if changed:
         what = "; ".join(f"{key} was {old}, is {new}" for key, old, new in changed)
@@ -74,9 +74,8 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         what += f" (the old one is in {code})"
     elif is_finished and not run.checkpoints() and not has_finished(run, recipe):
         what = "the run has finished, and cannot be continued or changed without its checkpoints"
-    elif steps < step and steps != before.training.max_steps:
-        what = f"the run is already at step {step:,}; set training.max_steps to {step} (to end it "
-        what += f"there) or more, not {steps}"
+    elif steps < run.reached() and steps != before.training.max_steps:
+        what = f"training.max_steps is {steps}, and the run is already at step {run.reached()}"
     else:
         return
     raise another_run(run, recipe, what)
@@ -107,9 +106,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     before = run.info() if run.exists() else {}
     if any(before.get(key, value) != value for key, value in reads.items()):
         what = "the text, or the parser of its trees, has changed since this run was started"
-        recorded, present = before.get("parser"), prepared.parser
-        difference = parser_difference(recorded, dict(present)) if recorded and present else ""
-        raise another_run(run, recipe, f"{what} ({difference})" if difference else what)
+        raise another_run(run, recipe, what)
     facts: dict[str, Any] = {}
     if not before or run.recipe() != recipe:
         if before:
@@ -154,10 +151,6 @@ def write_final_weights(run: Run, recipe: Recipe) -> None:
             # it is that of fewer steps
             average.unlink(missing_ok=True)
         elif last:
-            if len(last) < settings.average:
-                what = counted(len(last), "checkpoint is", "checkpoints are")
-                asked_for = f"training.average is {settings.average}"
-                _logger.warning("only %s averaged: there are no more, but %s", what, asked_for)
             for folder in last:
                 verify(folder, large=True)
             average_weights([folder / "model.safetensors" for folder in last], average)

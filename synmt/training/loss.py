@@ -44,8 +44,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         total = states.new_zeros((), dtype=sum_type(states.device))
         likelihood = torch.zeros_like(total)
         mean = weight.mean(0, dtype=exact)  # (D,)
-        to_states = torch.empty_like(states_) if gradient else None  # (N, D)
-        to_weight = torch.zeros_like(weight, dtype=exact) if gradient else None  # (V, D)
+        # without a gradient, both are empty
+        to_states = torch.empty_like(states_ if gradient else states_[:0])  # (N, D)
+        to_weight = torch.zeros_like(weight if gradient else weight[:0], dtype=exact)  # (V, D)
         # memory for all blocks: new one takes three times as long
         converted, slopes = states.new_empty(0, dtype=exact), states.new_empty(0, dtype=dtype)
         for group in _blocks(len(states), most if dtype == exact else most * TOGETHER.get(kind, 1)):
@@ -71,11 +72,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                     slope.scatter_add_(-1, right, torch.full_like(nll, smoothing - 1)[:, None])
                     if slope is not memory:
                         memory.copy_(slope)
-            if to_states is not None and to_weight is not None:
+            if gradient:
                 slopes[len(target) :] = 0
                 to_states[group] = products.multiply(slopes, weight_.T)[: len(target)]
                 products.add_outer(to_weight, slopes, rows)
-        if to_states is not None and to_weight is not None:
+        if gradient:
             # what is left of the slope: -ε / V for every piece
             to_states.sub_(smoothing * mean)
             to_weight.sub_(states_.sum(0, dtype=exact) * (smoothing / pieces))

@@ -3,14 +3,12 @@ they cost."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -38,21 +36,17 @@ class Update:
     """One update of the weights, before its numbers are read: reading a number waits for the GPU.
 
     losses: for each batch, sums over its target pieces by name; `loss` and `nll` are always there.
-    lines: for each batch, the lines of its sentences, counted from 0.
+    lines: of its sentences, counted from 0.
     tokens, all_tokens: target pieces of this process and of all.
     """
 
     step: int
     losses: Sequence[dict[str, Tensor]]
-    lines: Sequence[Sequence[int]]
+    lines: Sequence[int]
     tokens: int
     all_tokens: int
     learning_rate: float
     gradient_norm: Tensor
-
-    def numbers(self) -> list[Tensor]:
-        """List the losses of each batch, then the gradient norm."""
-        return [*(loss for batch in self.losses for loss in batch.values()), self.gradient_norm]
 
 
 class Meter:
@@ -68,44 +62,32 @@ class Meter:
         self, device: torch.device, *, overflow: bool = False, processes: Processes | None = None
     ) -> None:
         self.device, self.overflow, self._processes = device, overflow, processes or Processes()
-        self.steps: list[Step] = []
         self._updates: list[Update] = []
-        self.start()
+        self.restore([], {})
 
-    def start(self, cost: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """Start measuring; cost: that of steps that were measured before."""
+    def restore(self, steps: Sequence[Step], cost: Mapping[str, Any]) -> None:
+        """Take over steps that no record covers yet, and what they have cost."""
+        self.steps = list(steps)
         self.tokens: int = cost.get("tokens", 0)
-        self._seconds: float = cost.get("seconds", 0.0)
-        self._processor_seconds: float = cost.get("processor_seconds", 0.0)
-        self._go_on()
-
-    def _go_on(self) -> None:
-        self._began, self._processor_began = time.monotonic(), time.process_time()
-
-    def _stop(self) -> None:
-        self._seconds += time.monotonic() - self._began
-        self._processor_seconds += time.process_time() - self._processor_began
-
-    def cost(self) -> dict[str, Any]:
-        """Return what the steps that no record covers yet have cost; only while measuring is
-        paused."""
-        return {
-            "tokens": self.tokens,
-            "seconds": self._seconds,
-            "processor_seconds": self._processor_seconds,
-        }
+        self.seconds: float = cost.get("seconds", 0.0)
+        self.processor_seconds: float = cost.get("processor_seconds", 0.0)
 
     def unlogged(self) -> dict[str, Any]:
-        """Return these steps and their cost, for a checkpoint."""
+        """Return what `restore` takes, for a checkpoint."""
         steps = [asdict(step) for step in self.steps]
-        return {"unlogged": steps, "unlogged_cost": self.cost() if steps else {}}
+        return {"unlogged": steps, "unlogged_cost": self._cost() if steps else {}}
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Exclude the time of a block from the speed."""
-        self._stop()
+    def _cost(self) -> dict[str, Any]:
+        names = ("tokens", "seconds", "processor_seconds")
+        return {name: getattr(self, name) for name in names}
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Count the time of a block."""
+        began, processor_began = time.monotonic(), time.process_time()
         yield
-        self._go_on()
+        self.seconds += time.monotonic() - began
+        self.processor_seconds += time.process_time() - processor_began
 
     def add(self, update: Update) -> None:
         """Add one update."""
@@ -113,64 +95,55 @@ class Meter:
         self.tokens += update.all_tokens
 
     def read(self) -> None:
-        """Read the numbers of the updates from the device, all at once; raises SynmtError if one is
-        not finite."""
+        """Read the numbers of the updates from the device; raises SynmtError if one is not
+        finite."""
         updates, self._updates = self._updates, []
-        tensors = [tensor.detach() for update in updates for tensor in update.numbers()]
-        numbers: Iterator[float] = iter(torch.stack(tensors).tolist() if tensors else [])
         for update in updates:
-            losses = [{name: next(numbers) for name in batch} for batch in update.losses]
-            self.steps.append(self._step(update, losses, next(numbers)))
-
-    def _step(self, update: Update, losses: list[dict[str, float]], norm: float) -> Step:
-        for batch, lines in zip(losses, update.lines, strict=True):
-            if not math.isfinite(batch["loss"]):
-                raise _not_finite(update.step, "loss", lines)
-        if not math.isfinite(norm) and not self.overflow:
-            raise _not_finite(
-                update.step, "gradient", [line for lines in update.lines for line in lines]
+            losses = [
+                {name: loss.item() for name, loss in batch.items()} for batch in update.losses
+            ]
+            norm = update.gradient_norm.item()
+            if not (math.isfinite(norm) or self.overflow) or not all(
+                math.isfinite(batch["loss"]) for batch in losses
+            ):
+                lines = listed((str(line + 1) for line in update.lines), 20)
+                raise SynmtError(
+                    f"the loss or the gradient of step {update.step} is not a finite number",
+                    where=f"training lines {lines}",
+                    do="Look at these lines, or lower training.learning_rate; clip_norm or float32 "
+                    "may help too. The last checkpoint is kept",
+                )
+            means = {
+                name: sum(batch[name] for batch in losses) / update.tokens for name in losses[0]
+            }
+            self.steps.append(
+                Step(means, update.tokens, update.all_tokens, update.learning_rate, norm)
             )
-        means = {name: sum(batch[name] for batch in losses) / update.tokens for name in losses[0]}
-        return Step(means, update.tokens, update.all_tokens, update.learning_rate, norm)
 
     def record(self, number: int) -> StepRecord:
         """Average the steps since the last record, and start again."""
         self.read()
-        self._stop()
-        steps, self.steps = self.steps, []
-        tokens = sum(step.tokens for step in steps)
+        tokens = sum(step.tokens for step in self.steps)
         means = {
-            name: sum(step.means[name] * step.tokens for step in steps) / tokens
-            for name in steps[0].means
+            name: sum(step.means[name] * step.tokens for step in self.steps) / tokens
+            for name in self.steps[0].means
         }
-        cost = self.cost()
         if self._processes.count > 1:
-            cost["processor_seconds"] = (
-                self._processes.sum(round(1e6 * self._processor_seconds))[0] / 1e6
-            )
+            [microseconds] = self._processes.sum(round(1e6 * self.processor_seconds))
+            self.processor_seconds = microseconds / 1e6
         record = StepRecord(
             step=number,
             loss=means.pop("loss"),
             perplexity=perplexity(means.pop("nll")),
             losses=means,
-            learning_rate=steps[-1].learning_rate,
-            gradient_norm=steps[-1].gradient_norm,
-            tokens_per_second=self.tokens / self._seconds,
+            learning_rate=self.steps[-1].learning_rate,
+            gradient_norm=self.steps[-1].gradient_norm,
+            tokens_per_second=self.tokens / self.seconds,
             memory=peak_memory(self.device),
-            **cost,
+            **self._cost(),
         )
-        self.start()
+        self.restore([], {})
         return record
-
-
-def _not_finite(step: int, what: str, lines: Sequence[int]) -> SynmtError:
-    return SynmtError(
-        f"the {what} of step {step} is not a finite number",
-        where=f"training lines {listed((str(line + 1) for line in lines), 20)}",
-        do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may "
-        "help too. "
-        "The last checkpoint is kept",
-    )
 
 
 def perplexity(nll: float) -> float:
@@ -179,18 +152,12 @@ def perplexity(nll: float) -> float:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Measure the peak memory so far, in bytes: of the GPU, else of this process; 0 if the system
-    does not tell."""
+    """Measure the peak memory so far, in bytes: of the GPU, else of this process; 0 except on
+    Linux."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status")
-    if status.exists():
-        # getrusage on Linux includes the peak of the process that started this one
-        return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
-    try:
-        import resource
-    except ImportError:
-        # Windows
+    if not status.exists():
         return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    # getrusage includes the peak of the process that started this one
+    return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])

@@ -28,9 +28,8 @@ from synmt.training.checks import check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.initial import adopt_vocabulary, freeze, take_weights
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, finish_run, write_final_weights
-from synmt.training.log import Log
 from synmt.training.preparation import Preparation, Prepared
-from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
+from synmt.training.records import EndRecord, Log, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.run_stages import RunStages
 from synmt.training.stages import Estimate, estimate_all
 from synmt.training.test_sets import read_results, translate_tests, validation_bleu

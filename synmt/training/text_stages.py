@@ -19,11 +19,10 @@ from synmt.files.json_files import read_cached_json
 from synmt.files.reading import count_lines, offline, read_lines
 from synmt.files.schemas import ParseCost
 from synmt.files.writing import write_json
-from synmt.parsing.bulk import REFERENCE, measured_rate, parse_file, remember_rate, usual_processes
+from synmt.parsing.bulk import parse_file
 from synmt.parsing.models import folder_of, missing
 from synmt.parsing.official import check_language, fetch
 from synmt.parsing.parser import StanzaParser
-from synmt.parsing.pipeline import default_processes, on_gpu
 from synmt.parsing.target import read_summary
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
@@ -257,10 +256,6 @@ _NEWS_WORDS = 25
 """Words in a line of news: the estimate for a text that is not on this machine yet."""
 _SAMPLE = 2000
 """Lines whose words are counted to estimate those of a text."""
-_ABOUT_REFERENCE = (
-    "This is the rate of the compact English parser on one core of an AMD Zen 5; official models, "
-    "long sentences and older machines take longer"
-)
 
 
 def parse_text(
@@ -268,7 +263,7 @@ def parse_text(
 ) -> Path:
     """Parse a text of one side if its trees are missing; returns the file of the trees."""
     target, lines = trees_path(data, corpus, text, parser), count_lines(text)
-    parsed, words, spent = 0, 0, 0.0
+    words, spent = 0, 0.0
     settings = recipe.parser_of(side)
     fewer = f"{parser_section(side)}.workers=1"
     with (
@@ -280,21 +275,18 @@ def parse_text(
         for step in steps:
             if step.state in ("kept", "parsed"):
                 words += step.words
-                parsed += step.words * (step.state == "parsed")
                 # shards of an interrupted run may be those of an old version, which kept no times
                 spent += math.nan if step.processor_seconds is None else step.processor_seconds
                 advance(step.lines)
             elif step.state == "unchanged":
                 _logger.info("parse: %s exists already", target)
             else:
-                if parsed and step.processes:
-                    remember_rate(parser, parsed, step.seconds, step.processes)
                 if words and not math.isnan(spent):
                     cost = {"lines": lines, "words": words, "processor_seconds": spent}
                     write_json(_cost(target), cost)
                 count = counted(step.failures, "failure")
                 failures = f", {count} (see {target}.failures.jsonl)" if step.failures else ""
-                numbers = f"{step.lines:,} lines in {step.seconds:.0f} s{failures}"
+                numbers = f"{step.lines:,} lines{failures}"
                 _logger.info("parse: %s %s", target, numbers)
     return target
 
@@ -332,26 +324,5 @@ class TextSize:
 def parsing_step(
     what: str, text: TextSize, parser: StanzaParser | None, settings: ParserRecipe
 ) -> Estimate:
-    """Estimate how long a text is parsed.
-
-    parser: None if its model is not on this machine yet.
-    """
-    rate = measured_rate(parser) if parser else None
-    if text.lines is None:
-        return Estimate(what, "to do", str(text))
-    if rate is None and on_gpu(settings.device) and not settings.workers:
-        remark = "parsing time unknown: no parsing speed measured on this GPU yet"
-        return Estimate(what, "to do", str(text), remark)
-    processes = settings.workers or usual_processes(text.lines, default_processes(settings.device))
-    minutes = text.lines * text.words / ((rate or REFERENCE) * processes) / 60
-    if minutes >= 60:
-        time = f"{minutes / 60:,.1f} hours"
-    else:
-        time = f"{minutes:.0f} min" if minutes >= 1 else f"{max(60 * minutes, 1):.0f} s"
-    of_processes = f"each of {processes} processes" if processes > 1 else "one process"
-    speed = f"parsing: {rate or REFERENCE:,.0f} words a second in {of_processes}"
-    if rate:
-        about, basis = "about", f"{speed}, as measured last on this machine"
-    else:
-        about, basis = "at least", f"{speed}. {_ABOUT_REFERENCE}"
-    return Estimate(what, "to do", f"{text}, {about} {time}", basis)
+    """Describe the size of a text that is parsed."""
+    return Estimate(what, "to do", str(text))

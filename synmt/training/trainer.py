@@ -7,10 +7,10 @@ order.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
 
@@ -30,7 +30,6 @@ from synmt.training.checkpoint import (
     TrainingState,
     drop_checkpoints,
     load_checkpoint,
-    read_progress,
     save_checkpoint,
 )
 from synmt.training.distributed import Processes
@@ -71,12 +70,11 @@ class Trainer:
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(trained, self.settings, self.processes)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
-        self.state = TrainingState()
+        self.state = TrainingState(step=0, epoch=0, batch=0, best_step=0, best_value=None, waited=0)
         self.stop = threading.Event()
         self._stopping = False
-        self._timed = [
-            variant for side in SIDES for variant in self.model.variants[side] if variant.loss_steps
-        ]
+        variants = [variant for side in SIDES for variant in self.model.variants[side]]
+        self._timed = [variant for variant in variants if variant.loss_steps]
         self._autocast = autocast(device, self.settings.precision)
         self._meter = Meter(
             self.device, overflow=self.scaler.is_enabled(), processes=self.processes
@@ -88,44 +86,38 @@ class Trainer:
         """Continue from the newest checkpoint if there is one; returns the step."""
         checkpoints = self.run.checkpoints()
         if checkpoints:
-            load_checkpoint(checkpoints[-1], self.model, self.optimizer)
-            self.state = read_progress(checkpoints[-1], self.scaler.state_dict())
+            self.state = load_checkpoint(checkpoints[-1], self.model, self.optimizer)
             self.scaler.load_state_dict(self.state.scaler)
-            self._meter.steps = list(self.state.unlogged)
+            self._meter.restore(self.state.unlogged, self.state.unlogged_cost)
         return self.state.step
 
     def train(self) -> Generator[LogRecord, None, None]:
         """Train until max_steps, patience, the last decay or a request to stop."""
-        self._meter.start(self.state.unlogged_cost)
         stream = self._batches()
-        try:
+        with closing(stream), _reporting_full_memory():
             while (reason := self._reason_to_stop()) is None:
-                batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
-                with self.processes.reporting_lost_processes():
+                is_logged = (self.state.step + 1) % self.settings.log_every == 0
+                with self._meter.measuring(), self.processes.reporting_lost_processes():
+                    batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
                     if self._unsettled:
                         self._settle(batches[0])
                     self._meter.add(self.update(batches))
+                    if is_logged:
+                        self._meter.read()
                 self.state.epoch, self.state.batch = positions[-1].epoch, positions[-1].batch
-                if self.state.step % self.settings.log_every == 0:
+                if is_logged:
                     yield self._meter.record(self.state.step)
-                with self._meter.paused():
-                    yield from self._validate_and_save()
-        finally:
-            stream.close()
-        with self._meter.paused():
-            self._save()
+                yield from self._validate_and_save()
+        self._save()
         yield EndRecord(self.state.step, reason)
 
     def _batches(self) -> Generator[tuple[Batch, Position], None, None]:
         """Read batches and copy them to the device, a few ahead of training."""
 
         def copied() -> Iterator[tuple[Batch, Position]]:
-            for batch, after in self.train_reader.forever(
-                Position(self.state.epoch, self.state.batch)
-            ):
-                with _reporting_full_memory(batch):
-                    moved = batch.to(self.device)
-                yield moved, after
+            position = Position(self.state.epoch, self.state.batch)
+            for batch, after in self.train_reader.forever(position):
+                yield batch.to(self.device), after
 
         return prefetch(copied())
 
@@ -156,9 +148,8 @@ class Trainer:
             self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays
         )
         norm = self._step_optimizer(rate, losses)
-        return Update(
-            self.state.step, losses, [batch.lines for batch in batches], mine, tokens, rate, norm
-        )
+        lines = [line for batch in batches for line in batch.lines]
+        return Update(self.state.step, losses, lines, mine, tokens, rate, norm)
 
     def _enter_step(self, step: int) -> None:
         self.model.train()
@@ -172,34 +163,27 @@ class Trainer:
         total, tokens = torch.zeros((), device=self.device), 0
         with torch.inference_mode(), self._autocast:
             for batch in self.valid_reader.once():
-                with _reporting_full_memory(batch):
-                    moved = batch.to(self.device)
-                    total = total + self._objective(moved)["nll"]
+                total = total + self._objective(batch.to(self.device))["nll"]
                 tokens += len(batch.target_positions)
         return float(total) / max(1, tokens)
 
     def _sum_tokens(self, mine: int) -> int:
         """Sum the target pieces over all processes. The same message tells all of them to stop if
         one was told to."""
-        stop = int(self.stop.is_set())
-        tokens, stops = (
-            (mine, stop) if self.processes.count == 1 else self.processes.sum(mine, stop)
-        )
+        tokens, stops = self.processes.sum(mine, int(self.stop.is_set()))
         self._stopping = stops > 0
         return tokens
 
     def _accumulate(self, batch: Batch, tokens: int, *, last: bool = False) -> dict[str, Tensor]:
         """Add the gradients of a batch; with the last batch of a step, the processes sum theirs."""
         objective = self._shared_objective if last else self._objective
-        with _reporting_full_memory(batch):
-            with self._autocast:
-                losses = objective(batch)
-            total = self._translation_loss(losses["loss"]) + sum(
-                loss for name, loss in losses.items() if name not in ("loss", "nll")
-            )
-            # gradients are averaged over the processes, and the loss is a mean over the pieces of
-            # all
-            self.scaler.scale(self.processes.count * total / tokens).backward()
+        with self._autocast:
+            losses = objective(batch)
+        total = self._translation_loss(losses["loss"]) + sum(
+            loss for name, loss in losses.items() if name not in ("loss", "nll")
+        )
+        # gradients are averaged over the processes, and the loss is a mean over the pieces of all
+        self.scaler.scale(self.processes.count * total / tokens).backward()
         return losses
 
     def _translation_loss(self, loss: Tensor) -> Tensor:
@@ -250,18 +234,15 @@ class Trainer:
         )
         # the first process decides: if the last bits of the loss differed, so could the learning
         # rates
-        best = self.processes.sum(int(better and self.processes.rank == 0))[0] > 0
+        [best] = self.processes.sum(int(better and self.processes.rank == 0))
         if best:
-            self.state.best_value, self.state.best_step, self.state.waited = (
-                value,
-                self.state.step,
-                0,
-            )
+            self.state.best_value, self.state.best_step = value, self.state.step
+            self.state.waited = 0
         elif self.state.step > self.settings.pretraining:
             self.state.waited += 1
             self.state.decays += self.settings.schedule == "plateau"
         return ValidationRecord(
-            self.state.step, loss, perplexity(loss), bleu, best, self.state.decays
+            self.state.step, loss, perplexity(loss), bleu, best > 0, self.state.decays
         )
 
     def _reason_to_stop(self) -> str | None:
@@ -288,19 +269,15 @@ class Trainer:
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
 
 
-@contextlib.contextmanager
-def _reporting_full_memory(batch: Batch) -> Iterator[None]:
+@contextmanager
+def _reporting_full_memory() -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        sentences, source = batch.source.ids.shape
-        target = batch.target_input.size(1)
         raise OutOfMemory(
-            f"out of memory with a batch of {sentences} sentences, {source} source and {target} "
-            "target pieces",
+            "training needs more memory than there is",
             do="Lower training.batch_tokens and raise training.accumulate by the same factor, or "
-            "filter long lines "
-            "(filters.max_pieces)",
+            "filter long lines (filters.max_pieces)",
         ) from error

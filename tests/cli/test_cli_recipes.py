@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from corpus_server import serving
 from places import ROOT
 from tiny import (
     TRAINING,
@@ -23,16 +22,12 @@ from tiny import (
     write_recipe,
 )
 
-from synmt.parsing import bulk
-from synmt.parsing.parser import StanzaParser
 from synmt.recipe.catalogue import shipped_recipes
-from synmt.recipe.data import ParserRecipe
 from synmt.recipe.load import load_recipe
 from synmt.run_folder import Run
 from synmt.training import run_stages
 from synmt.training.pipeline import plan_training
 from synmt.training.run_stages import count_weights
-from synmt.training.text_stages import TextSize, parsing_step
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 
@@ -202,19 +197,6 @@ def test_without_a_network_training_and_its_dry_run_name_all_that_is_missing(pla
     assert not Path("runs").exists()
 
 
-def test_with_a_network_the_servers_are_asked_for_sizes(place, monkeypatch):
-    monkeypatch.delenv("SYNMT_OFFLINE")
-    name = "raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
-    with serving({f"{name}/train.en.gz": b"x" * 2_345_678}) as server:
-        monkeypatch.setenv("SYNMT_MIRROR", server.address)
-        rows = table(succeed("train", "multi30k-pascal", "--dry-run"))
-        assert not server.requests.total()
-    assert rows[f"download https://{name}/train.en.gz"] == ("to do", "2.3 MB")
-    assert rows[f"download https://{name}/val.en.gz"] == ("to do", "size unknown")
-    assert rows["parse train.en"][1].startswith("29,000 lines, at least ")
-    assert not snapshot(place)
-
-
 def test_every_shipped_recipe_has_a_plan_without_text_and_without_a_network(place, monkeypatch):
     # building 223 models takes half a minute; the count is tested above
     monkeypatch.setattr(run_stages, "count_weights", lambda model, syntax, *pieces: sum(pieces))
@@ -226,33 +208,6 @@ def test_every_shipped_recipe_has_a_plan_without_text_and_without_a_network(plac
         assert amount.match(steps["train"].amount), name
         assert all((step.problem is None) == (step.state != "missing") for step in steps.values())
     assert not snapshot(place)
-
-
-# estimates
-
-
-def test_the_time_of_parsing_is_estimated_from_the_last_measurement(place):
-    parser, settings = StanzaParser("en", device="cpu"), ParserRecipe(device="cpu", workers=2)
-    text = TextSize(7200, 10)
-    before = parsing_step("parse x", text, parser, settings)
-    assert "at least" in before.amount
-    assert "4,500 words a second in each of 2 processes. This is the rate" in before.remark
-    bulk.remember_rate(parser, 10_000, 1.0, 1)
-    assert bulk.measured_rate(parser) is None
-    # 10 words a second in each of the two processes
-    bulk.remember_rate(parser, 300_000, 15_000.0, 2)
-    after = parsing_step("parse x", text, parser, settings)
-    assert after.amount == "7,200 lines, about 1.0 hours"
-    assert "10 words a second in each of 2 processes, as measured last" in after.remark
-    unknown = parsing_step("parse x", TextSize(None), parser, settings)
-    assert unknown.amount == "number of lines unknown"
-
-
-def test_parsing_a_text_measures_the_rate(recipe, monkeypatch):
-    monkeypatch.setattr(bulk, "_ENOUGH", 100)
-    assert bulk.measured_rate(StanzaParser("en", device="cpu")) is None
-    succeed("prepare", recipe)
-    assert bulk.measured_rate(StanzaParser("en", device="cpu")) > 1
 
 
 # the wheel

@@ -288,7 +288,7 @@ def test_a_finished_run_gets_what_it_lacks_again(finished, removed):
 def test_a_run_that_is_longer_than_its_new_recipe_is_left_alone(finished):
     write_finished(finished, finished / "text", "test")
     before = snapshot(finished / "runs/tiny")
-    message = "is already at step 2; set training.max_steps to 2 (to end it there) or more, not 1"
+    message = "training.max_steps is 1, and the run is already at step 2"
     for more in ((), ("--dry-run",)):
         assert message in train(finished, "tiny.yaml", "training.max_steps=1", *more, code=2)
     assert snapshot(finished / "runs/tiny") == before

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import lzma
-import re
 import tarfile
 import zipfile
 from contextlib import nullcontext
@@ -14,7 +13,7 @@ import pytest
 from public_archives import parts, sgml, talk_xml, tgz, zipped
 
 from synmt.corpora import formats
-from synmt.corpora.archives import Packed, names_in
+from synmt.corpora.archives import Packed
 from synmt.corpora.formats import one_line, read_fields, read_pairs, read_side, with_progress
 from synmt.errors import SynmtError
 
@@ -43,7 +42,6 @@ def test_compression_is_found_by_the_first_bytes(place, pack):
 def test_a_member_of_a_tar_is_read_by_its_name(place):
     archive = place("a.tgz", tgz({"b/c.en": b"no\n", "b/c.de": TEXT.encode()}))
     assert read("b/c.de", files=[archive]) == TEXT
-    assert names_in([archive]) == ["b/c.en", "b/c.de"]
 
 
 def test_a_member_of_a_zip_is_read_by_a_pattern_of_its_name(place):
@@ -52,10 +50,6 @@ def test_a_member_of_a_zip_is_read_by_a_pattern_of_its_name(place):
         zipped({"README": b"no\n", "Books.de-en.de": TEXT.encode(), "Books.de-en.en": b"no\n"}),
     )
     assert read("*.de", files=[archive]) == TEXT
-    with pytest.raises(
-        SynmtError, match=r"several files of the archive match \*: README, Books.de-en.de"
-    ):
-        read("*", files=[archive])
 
 
 def test_archives_inside_archives_and_compressed_members_are_read(place):
@@ -99,35 +93,28 @@ def zip_with_link():
     return packed.getvalue()
 
 
-UNTRUSTED = {
-    "c.de is a link": [
-        tar_with(type=tarfile.SYMTYPE, linkname="/etc/passwd"),
-        tar_with(type=tarfile.LNKTYPE, linkname="../secret"),
-        zip_with_link(),
-    ],
-    "leads out of it": [
-        *(tar_with(name=name) for name in ("../c.de", "x/../../c.de", "/c.de")),
-        zipped({"..\\c.de": b"a\n"}),
-    ],
-}
+LINKS = [
+    tar_with(type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+    tar_with(type=tarfile.LNKTYPE, linkname="../secret"),
+    zip_with_link(),
+]
 
 
-@pytest.mark.parametrize("message", UNTRUSTED)
-def test_archives_that_lead_elsewhere_are_not_trusted(place, message):
-    for content in UNTRUSTED[message]:
-        with pytest.raises(SynmtError, match=f"the archive is not trusted: .*{message}"):
-            read("c.de", files=[place("a", content)])
+@pytest.mark.parametrize("content", LINKS)
+def test_links_are_not_followed(place, content):
+    with pytest.raises(SynmtError, match=r"the archive has no file c\.de"):
+        read("c.de", files=[place("a", content)])
 
 
 def test_what_is_no_file_is_not_read(place):
-    with pytest.raises(SynmtError, match=r"the archive has no file c\.de\. It has no files\."):
+    with pytest.raises(SynmtError, match=r"the archive has no file c\.de"):
         read("c.de", files=[place("a.tgz", tar_with(type=tarfile.FIFOTYPE))])
 
 
 def test_a_member_that_is_missing_gets_a_list_of_those_that_exist(place):
     archive = place("a.tgz", tgz({f"{i}.de": b"" for i in range(12)}))
     with pytest.raises(
-        SynmtError, match=r"a\.tgz: the archive has no file c\.de\. It has 0\.de, .*9\.de, …"
+        SynmtError, match=r"a\.tgz: the archive has no file c\.de\. It has 0\.de, .* and 2 more"
     ):
         read("c.de", files=[archive])
 
@@ -216,7 +203,7 @@ def test_fields_are_read_by_their_columns(place):
     rows = "0.9 ||| A-1 ||| 1 ||| 猿 ||| The monkey | eats\n0.8 ||| A-2 ||| 2\n"
     pairs = read_fields(Packed((place("train-1.txt", rows),)), (3, 4))
     assert next(pairs) == ("猿", "The monkey | eats")
-    with pytest.raises(SynmtError, match=r"-1\.txt: line 2 has 3 columns, and column 5 is needed"):
+    with pytest.raises(SynmtError, match=r"-1\.txt: line 2 has no column 5"):
         next(pairs)
 
 
@@ -274,38 +261,26 @@ def test_a_test_set_of_wmt21_is_read_with_its_first_reference(place):
     assert list(pairs) == [("A & cat", "Eine Katze"), ("Two", "Zwei"), ("Three", "Drei")]
 
 
-CUT = WMT21.partition("<doc id='two")[0][:-40]
 UNREADABLE = [
-    ("tmx", "<tmx><body>", "0 sentences", "no element found"),
-    ("tmx", memory(), "0 sentences", "Empty TMX"),
-    ("tmx", memory({"fr": "x"}), "0 sentences", "Nothing for deu-eng"),
-    ("xlsx", "no", "0 sentences", "not a zip file|openpyxl"),
-    ("csvwithheader", "a,b\nc,d\n" + "x" * 200_000 + ",y\n", "1 sentence", "field larger"),
-    (
-        "wmt21xml",
-        WMT21.replace('<seg id="2">Zwei</seg>', ""),
-        "0 sentences",
-        "document one: the so",
-    ),
-    ("wmt21xml", CUT, "2 sentences", "no element found|unclosed|mismatched"),
-    ("wmt21xml", re.sub("(</?)ref", r"\1hyp", WMT21), "0 sentences", "its reference 0"),
-    ("another", "text", "0 sentences", "synmt cannot read another"),
+    ("tmx", "<tmx><body>", "no element found"),
+    ("tmx", memory({"fr": "x"}), "nothing for deu-eng"),
+    ("xlsx", "no", "not a zip file|openpyxl"),
+    ("csvwithheader", "a,b\nc,d\n" + "x" * 200_000 + ",y\n", "field larger"),
+    ("wmt21xml", WMT21.replace('<seg id="2">Zwei</seg>', ""), "argument 2 is shorter"),
+    ("another", "text", "synmt cannot read another"),
 ]
 
 
-@pytest.mark.parametrize(("form", "content", "read", "why"), UNREADABLE)
-def test_what_cannot_be_read_is_an_error_with_advice(place, form, content, read, why):
-    advice = r"remove .*text; otherwise, write its sentences into two files"
-    message = rf"text: {form} cannot be read after {read} \(.*(?:{why}).*\)\..*{advice}"
+@pytest.mark.parametrize(("form", "content", "why"), UNREADABLE)
+def test_what_cannot_be_read_is_an_error_with_advice(place, form, content, why):
+    message = rf"text: the file cannot be read as {form} \(.*(?:{why}).*\)\. Remove .*two files"
     with pytest.raises(SynmtError, match=message):
         list(read_pairs((Packed((place("text", content),)),), form, languages=("deu", "eng")))
 
 
 def test_sides_of_different_length_are_refused(place):
     texts = (Packed((place("a.de", "1\n2\n"),)), Packed((place("a.en", "1\n"),)))
-    with pytest.raises(
-        SynmtError, match=r"a\.en: the sides differ in length: this one ends after 1 sentence\."
-    ):
+    with pytest.raises(SynmtError, match=r"a\.en: the sides differ in length: this one has 1 sen"):
         list(read_pairs(texts, "txt"))
 
 
@@ -316,8 +291,6 @@ def test_line_ends_inside_a_sentence_become_one_blank():
 def test_the_progress_of_pairs_ends_at_their_number(monkeypatch):
     amounts = []
     monkeypatch.setattr(formats, "_STEP", 3)
-    monkeypatch.setattr(
-        formats, "progress", lambda *job: nullcontext(amounts.append if job[1] == 8 else None)
-    )
-    assert list(with_progress(range(8), "build it", 8)) == list(range(8))
+    monkeypatch.setattr(formats, "progress", lambda *job: nullcontext(amounts.append))
+    assert list(with_progress(range(8), "build it")) == list(range(8))
     assert amounts == [3, 3, 2]

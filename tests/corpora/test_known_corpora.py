@@ -168,12 +168,9 @@ def test_a_corpus_is_held_against_the_counts_of_its_paper(server, caplog, monkey
     known = dataclasses.replace(KNOWN_CORPORA["nc11"], counts=counts)
     monkeypatch.setitem(KNOWN_CORPORA, "nc11", known)
     built("nc11")
-    train, news = (one for one in caplog.records if "sentence pairs" in one.message)
-    assert (
-        "nc11/train has 30 sentence pairs, Bugliarello & Okazaki (2020) states 2" in train.message
-    )
-    assert "nc11/newstest2016 has 20 sentence pairs" in news.message
-    assert (train.levelname, news.levelname) == ("INFO", "WARNING")
+    train, news = (one.message for one in caplog.records if "sentence pairs" in one.message)
+    assert "nc11/train has 30 sentence pairs, Bugliarello & Okazaki (2020) states 2" in train
+    assert "nc11/newstest2016 has 20 sentence pairs" in news
 
 
 # what goes wrong
@@ -186,11 +183,10 @@ def failure(name):
     return str(caught.value)
 
 
-def test_a_text_without_sentences_is_refused(server, tmp_path):
+def test_a_text_without_sentences_is_refused(server):
     server.files |= {f"{TANAKA}/dev.{language}": b"" for language in ("en", "ja")}
     message = failure("tanaka-enja")
     assert "the text of tanaka-enja/dev has no sentences" in message
-    assert f"remove them: {tmp_path / 'cache' / 'downloads' / TANAKA / 'dev.en'}, " in message
 
 
 def test_aspec_is_asked_for_with_the_places_where_it_can_lie(server, tmp_path, monkeypatch):

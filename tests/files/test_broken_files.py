@@ -3,7 +3,6 @@ traceback."""
 
 import json
 import shutil
-import zlib
 from copy import deepcopy
 from dataclasses import asdict
 from functools import reduce
@@ -21,7 +20,6 @@ from pyarrow import ipc
 
 from synmt.analysis.run_facts import run_facts
 from synmt.analysis.words.grouping import prepared_text
-from synmt.corpora import download
 from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import summarize
@@ -36,20 +34,18 @@ from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files import reading
-from synmt.parsing import bulk, models, shards
-from synmt.parsing.cache import _HEADER, decode_parse, encode_parse
+from synmt.files.json_files import read_json
+from synmt.parsing import models, shards
 from synmt.parsing.parser import StanzaParser
-from synmt.parsing.target import read_summary
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run_folder import Run, find_run
-from synmt.syntax.parse import flat_parse
 from synmt.tokenization.word_tokenizer import Truecaser, load_tokenizers
-from synmt.training.checkpoint import read_progress
+from synmt.training.checkpoint import TrainingState
 from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
-from synmt.training.log import Log
 from synmt.training.meter import Meter
 from synmt.training.preparation import relation_warnings
+from synmt.training.records import Log
 from synmt.training.test_sets import read_results
 from synmt.training.text_stages import read_parse_cost
 from synmt.training.tree_sources.requirements import tree_requirements
@@ -188,7 +184,8 @@ def test_another_file_of_a_run(old, tmp_path, monkeypatch, name):
         Log(tmp_path, 99)
 
     def resume():
-        Meter(torch.device("cpu")).start(read_progress(checkpoint, {}).unlogged_cost)
+        state = read_json(checkpoint / "state.json", TrainingState)
+        Meter(torch.device("cpu")).restore(state.unlogged, state.unlogged_cost)
 
     def cost():
         cost_table([("a", [run_cost(run)])] * 2)
@@ -304,11 +301,9 @@ def cached(tmp_path, monkeypatch):
         "hashes": lambda: reading.stored_sha256(text),
         "parsers": parser,
         "windows": translated,
-        "rates": lambda: bulk.measured_rate(PARSER),
         "a.conllu.json": lambda: read_summary(trees),
         "a.conllu.cost.json": lambda: read_parse_cost(trees),
         "000001.json": lambda: shards.finished_shard(shard, tmp_path, PARSER.fingerprint),
-        "partial.json": lambda: download._note(tmp_path / "partial"),
     }
 
 
@@ -316,11 +311,9 @@ CACHED = """
 hashes:
 parsers:
 windows:
-rates: {words_per_second: 5.0}
 a.conllu.json: {lines: 1, words: 1, failures: 1, input: "", output: "", fingerprint: "", parser: {}}
 a.conllu.cost.json: {lines: 1, words: 2, processor_seconds: 0.5}
 000001.json: {}
-partial.json: {version: "1", size: 5}
 """
 KINDS = yaml.safe_load(CACHED)
 
@@ -328,13 +321,11 @@ KINDS = yaml.safe_load(CACHED)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_broken_file_of_a_cache_stops_nothing(cached, tmp_path, kind):
     manifest, readers = cached
-    content, read, folder = KINDS[kind], readers[kind], tmp_path / kind
-    path = bulk._path(PARSER) if kind == "rates" else folder
+    content, read, path = KINDS[kind], readers[kind], tmp_path / kind
     if content is None:
         read()
-        [path] = folder.iterdir()
+        [path] = path.iterdir()
     else:
-        path.parent.mkdir(exist_ok=True)
         content |= {"parser": StanzaParser("en").identity} if "parser" in content else {}
         path.write_text(json.dumps(content or manifest))
     original, expected = path.read_text(), repr(read())
@@ -346,21 +337,6 @@ def test_a_broken_file_of_a_cache_stops_nothing(cached, tmp_path, kind):
         path.rmdir()
         path.write_text(original)
     assert repr(read()) == expected != "None"
-
-
-def test_a_broken_tree_in_the_cache_is_parsed_again():
-    line = "A dog eats ."
-    stored = zlib.decompress(encode_parse(flat_parse(line), line)[1:])
-    length, *others = _HEADER.unpack_from(stored)
-    names, rest = stored[_HEADER.size :][:length], stored[_HEADER.size + length :]
-
-    def decoded(names):
-        header = _HEADER.pack(len(names), *others)
-        return decode_parse(b"\1" + zlib.compress(header + names + rest), line)
-
-    for new in mutations(names):
-        decoded(new)
-    assert decoded(names) == flat_parse(line)
 
 
 def test_a_broken_list_of_models_is_named(tmp_path):

@@ -163,14 +163,14 @@ def test_tensors_that_do_not_belong_there_or_are_all_gone(place, unchecked, file
 
 
 STATES = """\
-step -1 "1" null 7 removed
+step -1 "1" null removed
 epoch -1 "1" null removed
 batch -1 "1" null removed
 best_step -1 "1" null removed
 waited -1 "1" null removed
 decays -1 "1" null
 best_value "1" [] removed
-scaler {"scale":2.0} [] 1
+scaler [] 1
 unlogged [{"tokens":1}] {} [1]
 unlogged_cost {"hours":1} {"seconds":"x"} []
 """

@@ -24,8 +24,8 @@ from pathlib import Path
 import sacrebleu  # noqa: F401
 
 import synmt.model.weights
-import synmt.training.log
 import synmt.training.pipeline
+import synmt.training.records
 import synmt.training.trainer
 from synmt.cli import main
 
@@ -125,4 +125,4 @@ def lie_in_wait(scene):
     if "full" not in scene:
         synmt.model.weights.save_file = save_file
     synmt.training.trainer.Trainer.update = update
-    synmt.training.log.Log.write = counting(synmt.training.log.Log.write, "log")
+    synmt.training.records.Log.write = counting(synmt.training.records.Log.write, "log")

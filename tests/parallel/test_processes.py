@@ -199,16 +199,6 @@ def test_started_processes_that_nobody_needed_end():
     assert multiprocessing.active_children() == others
 
 
-class _Unreadable:
-    def __reduce__(self):
-        return int, ("no number",)
-
-
-def test_a_process_that_cannot_read_its_state_was_not_killed(done):
-    with pytest.raises(SynmtError, match="could not start; see its message above"):
-        done(work, _Unreadable(), [1])
-
-
 SCRIPT = """
 import os
 from pathlib import Path
@@ -223,7 +213,7 @@ LARGE = "list(in_processes(max, 'x' * 10**6, iter(['a', 'b']), 2, where=Path('he
     [
         (GUARD + SUMS, "[1, 1, 2, 3]\n", ""),
         # workers would start the script again
-        (SUMS, "", f"put what it does under `{GUARD.strip()}`"),
+        (SUMS, "", f"what it does must be under `{GUARD.strip()}`"),
         # killed while it starts, with a large state
         (f"{GUARD}{LARGE}\nelse: os.kill(os.getpid(), 9)", "", "here: a worker process was killed"),
     ],

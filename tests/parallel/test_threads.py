@@ -25,27 +25,24 @@ def environment(monkeypatch):
 
 LIMITS = """
 8 |
-8 | 0::/ | cpu.max: max 100000
-3 | 0::/ | cpu.max: 300000 100000
-2 | 0::/job/step | job/cpu.max: 200000 100000 | job/step/cpu.max: max 100000
-2 | 0::/job | job/cpu.max: 150000 100000
-1 | 0::/job | job/cpu.max: 10000 100000
-8 | 0::/job | job/cpu.max: 9900000 100000
-4 | 4:cpu,cpuacct:/a, 0::/ | cpu/a/cpu.cfs_quota_us: 400000 | cpu/a/cpu.cfs_period_us: 100000
-8 | 4:cpu,cpuacct:/a | cpu/a/cpu.cfs_quota_us: -1 | cpu/a/cpu.cfs_period_us: 100000
-8 | 3:memory:/a | cpu/a/cpu.cfs_quota_us: 100000 | cpu/a/cpu.cfs_period_us: 100000
+8 | cpu.max: max 100000
+3 | cpu.max: 300000 100000
+2 | cpu.max: 150000 100000
+1 | cpu.max: 10000 100000
+8 | cpu.max: 9900000 100000
+4 | cpu/cpu.cfs_quota_us: 400000 | cpu/cpu.cfs_period_us: 100000
+8 | cpu/cpu.cfs_quota_us: -1 | cpu/cpu.cfs_period_us: 100000
 """
-"""The cores, the groups of the process, and the settings of groups."""
+"""The cores, and the settings of the control group."""
 
 
 @pytest.mark.parametrize("limit", LIMITS.strip().splitlines())
-def test_cores_are_limited_by_the_affinity_and_by_every_quota(environment, tmp_path, limit):
-    cores, groups, *settings = limit.split("|")
-    write_lines(tmp_path / "cgroup", groups.strip().split(", "))
-    for setting in settings:
+def test_cores_are_limited_by_the_affinity_and_by_a_quota(environment, tmp_path, limit):
+    cores, *settings = limit.split("|")
+    for setting in filter(str.strip, settings):
         name, value = setting.strip().split(": ")
-        write_lines(tmp_path / "fs" / name, [value])
-    assert usable_cores(tmp_path / "cgroup", tmp_path / "fs") == int(cores)
+        write_lines(tmp_path / name, [value])
+    assert usable_cores(tmp_path) == int(cores)
 
 
 @pytest.mark.parametrize(

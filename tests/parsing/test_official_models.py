@@ -167,7 +167,7 @@ def test_an_alias_is_followed(server, folder):
 def test_after_a_failure_the_next_command_fetches_only_what_is_missing(server, folder):
     server.faults[of("depparse")] = Fault(status=404)
     with pytest.raises(
-        SynmtError, match=r"1 file of the Stanza model for 'de' cannot be downloaded .*404"
+        SynmtError, match=r"1 file\(s\) of the Stanza model for 'de' cannot be downloaded .*404"
     ):
         fetch("de", "default")
     assert not (folder / "resources.json").exists()
@@ -180,7 +180,7 @@ def test_after_a_failure_the_next_command_fetches_only_what_is_missing(server, f
 @pytest.mark.parametrize("damaged", [CONTENT["pos"][:-1], b"\0" + CONTENT["pos"][1:]])
 def test_a_model_that_is_not_the_one_of_the_list_is_refused(server, folder, damaged):
     server.files[of("pos")] = damaged
-    with pytest.raises(SynmtError, match=r"the file has changed: it has MD5 .*Expected: MD5"):
+    with pytest.raises(SynmtError, match=r"the file has changed: its MD5 is .*, not"):
         fetch("de", "default")
     assert not (folder / "resources.json").exists()
     assert not (folder / "de" / "pos").exists()
@@ -206,11 +206,10 @@ def test_languages_that_are_there_keep_their_entry_in_the_list(server, folder):
 
 # Stanza cuts `my` into words, and has no parser for it
 UNKNOWN = """
-xq => no parser for the language 'xq'. Languages: ab, af,
-my => no parser for the language 'my'. Languages: de, en, zh-hans
-aa => no parser for the language 'aa'. Languages: de, en, zh-hans
-german => 'german' is the name of a language, not its code. Did you mean 'de'?
-de --package gds => for the language 'de'. Packages: default, gsd. Did you mean 'gsd'?
+xq => there is no language 'xq'. Languages: ab, af,
+my => there is no language 'my'. Languages: de, en, zh-hans
+aa => there is no language 'aa'. Languages: de, en, zh-hans
+de --package gds => there is no package 'gds'. Packages: default, gsd. Did you mean 'gsd'?
 """
 
 
@@ -222,13 +221,13 @@ def test_an_unknown_language_or_package_lists_those_that_there_are(server, langu
 
 def test_without_a_network_there_is_one_message(server, folder, monkeypatch):
     monkeypatch.setenv("SYNMT_MIRROR", "http://127.0.0.1:9")
-    copied = f"copy resources.json and the folder de from there to {folder}"
+    copied = f"copy resources.json and the folder de of its stanza_resources to {folder}"
     said = fail(1, "parse", "--lang", "de", text=TEXT)
-    assert "Stanza's list of models, for 'de': 1 file cannot be downloaded (http://127.0" in said
+    assert "1 file(s) of Stanza's list of models cannot be downloaded (http://127.0" in said
     assert copied in said
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     said = fail(1, "parse", "--lang", "de", text=TEXT)
-    assert "Stanza models for 'de' not found. SYNMT_OFFLINE forbids the network" in said
+    assert "Stanza models for 'de' not found" in said
     assert copied in said
 
 

@@ -218,7 +218,7 @@ def test_the_identity_has_the_hashes_of_files_and_does_not_depend_on_their_folde
     again = StanzaParser.from_identity(json.loads(json.dumps(identity)), device="cpu")
     assert (again.fingerprint, again.model) == (parser.fingerprint, str(folder))
     shutil.rmtree(folder)
-    with pytest.raises(SynmtError, match=r"copy: there is no such folder of models"):
+    with pytest.raises(SynmtError, match=r"copy: Stanza models for 'en' not found"):
         StanzaParser.from_identity(identity)
 
 
@@ -256,9 +256,9 @@ def test_the_identity_has_the_files_that_models_of_an_alias_depend_on(tmp_path):
     (tmp_path / names[3]).unlink()
     # `best` is the name of some models, but not of a lemmatizer
     for package, message in (
-        ("default", r"words.pt.*not found"),
-        ("nosuch", r"has no package 'nosuch' for the language 'de'\. Packages: default"),
-        ("best", r"has no package 'best' for the language 'de'\. Packages: default"),
+        ("default", r"not found: .*words.pt"),
+        ("nosuch", r", de: there is no package 'nosuch'\. Packages: default"),
+        ("best", r", de: there is no package 'best'\. Packages: default"),
     ):
         with pytest.raises(SynmtError, match=message):
             _ = StanzaParser("de", model=str(tmp_path), package=package).identity
@@ -274,24 +274,6 @@ def test_a_stanza_with_other_internals_is_refused(monkeypatch, version):
             SynmtError, match=rf"Stanza {version} is not supported.*Stanza 1\.15.*pip install"
         ):
             use(StanzaParser("en", device="cpu"))
-
-
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("stanza.models.depparse.model", "chuliu_edmonds_one_root"),
-        ("stanza.pipeline.depparse_processor", "DataLoader"),
-    ],
-)
-def test_a_stanza_without_a_part_that_synmt_replaces_is_refused(monkeypatch, module, name):
-    parser = StanzaParser("en", device="cpu", arcs=True)
-    parser._direct = None
-    parser.parse(["a"])
-    monkeypatch.delattr(f"{module}.{name}")
-    with pytest.raises(
-        SynmtError, match=rf"Stanza 1\.15.* is not supported: {module} has no '{name}'"
-    ):
-        parser.parse(["a"])
 
 
 def test_a_parser_travels_to_another_process_without_its_models(parser):
@@ -310,7 +292,6 @@ def test_an_unknown_parser_is_refused():
     ("language", "message"),
     [
         ("xx", r"'xx'.*ship with synmt: en.*--parser official.*parser.model=official"),
-        ("ancient greek", r"'ancient greek' is the name .* Did you mean 'grc'"),
     ],
 )
 def test_a_language_without_compact_model_is_refused_with_advice(language, message):
@@ -323,9 +304,9 @@ def test_a_folder_without_a_model_or_with_a_broken_one_is_named(tmp_path):
     weights, listed = folder / "en" / "depparse" / "compact.pt", folder / "resources.json"
     for damage, message in (
         (lambda: weights.write_bytes(b"broken"), r"broken: cannot load the Stanza model"),
-        (weights.unlink, r"compact.pt.*not found"),
+        (weights.unlink, r"not found: .*compact.pt"),
         (lambda: listed.write_text("{"), r"resources.json: broken: the content: invalid JSON"),
-        (listed.unlink, r"broken.*resources.json"),
+        (listed.unlink, r"broken: Stanza models for 'en' not found.*resources.json"),
     ):
         damage()
         with pytest.raises(SynmtError, match=message):

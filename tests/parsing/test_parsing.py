@@ -1,26 +1,23 @@
 """Files of trees: whole or not at all, resumed after any interruption, the same with any number of
 workers."""
 
+import gzip
 import io
 import json
 import os
 import re
-from dataclasses import replace
 
 import pytest
 from cases import cases
 from flat_parser import FlatParser, group_lives, parse_slowly
 from flat_parser import parse_with_flat as run
 from forked import Forked, wait_for
-from tiny import write_lines
 
 from synmt.errors import SynmtError
-from synmt.parsing.bulk import parse_file, parse_stream, usual_processes
-from synmt.parsing.pipeline import default_processes
-from synmt.parsing.shards import join_shards, parse_shard, shards_of
+from synmt.parsing.bulk import parse_file, parse_stream
+from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
@@ -66,15 +63,12 @@ def everything(folder, name):
 
 
 def test_every_line_has_its_tree_in_its_place(source, tmp_path):
-    parser = FlatParser()
-    *steps, last = run(source, tmp_path / "a.conllu", parser)
+    *steps, last = run(source, tmp_path / "a.conllu")
     assert list(read_parses(tmp_path / "a.conllu", LINES)) == [flat_parse(line) for line in LINES]
     assert ([step.state for step in steps], last.state) == (["parsed"] * 9, "finished")
     assert sum(step.lines for step in steps) == last.lines == len(LINES) == 33
     text = (tmp_path / "a.conllu").read_text(encoding="utf-8")
     assert re.findall(r"^# line = (\d+)$", text, flags=re.MULTILINE) == list(map(str, range(1, 34)))
-    # a repeated line is parsed once
-    assert {parser.asked.count(line) for line in ("dup", "poison", "line 0 of 0")} == {1}
 
 
 def test_the_summary_says_what_was_made_from_what(source, tmp_path):
@@ -89,32 +83,21 @@ def test_the_summary_says_what_was_made_from_what(source, tmp_path):
     assert not (tmp_path / "a.conllu.parts").exists()
 
 
-class SureParser(FlatParser):
-    """A parser whose arcs are certain."""
-
-    def parse(self, lines, *, on_failure=None):
-        flat = super().parse(lines, on_failure=on_failure)
-        return [replace(parse, arcs=certain_arcs(parse)) if len(parse) else parse for parse in flat]
-
-
 @pytest.mark.parametrize("workers", [1, 2])
-def test_repeated_lines_have_the_arcs_of_the_first_time(source, tmp_path, workers):
-    run(source, tmp_path / "a.conllu", SureParser(), workers=workers)
-    assert list(read_parses(tmp_path / "a.conllu", LINES)) == SureParser().parse(LINES)
+def test_a_packed_file_has_the_same_trees_and_the_same_bytes_each_time(source, tmp_path, workers):
+    run(source, tmp_path / "a.conllu", workers=workers)
+    run(source, tmp_path / "a.gz", workers=workers)
+    run(source, tmp_path / "b.gz")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    unpacked = gzip.decompress((tmp_path / "a.gz").read_bytes())
+    assert unpacked == (tmp_path / "a.conllu").read_bytes()
 
 
-def test_recent_lines_are_dropped_in_the_same_order_when_shards_are_joined(monkeypatch, tmp_path):
-    # a memory of three lines, lines that come again after 1 to 6 others
-    monkeypatch.setattr("synmt.parsing.shards._RECENT_LINES", 3)
-    lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)]
-    lines += ["", " ", "", " "]
-    shards = list(shards_of(lines, 7))
-    assert 0 < sum(sum(shard.repeated) for shard in shards) < len(lines)
-    for shard in shards:
-        parse_shard(FlatParser(), shard).write(tmp_path)
-    text = "".join(block.text for block in join_shards(tmp_path, len(shards)))
-    (tmp_path / "all.conllu").write_text(text)
-    assert list(read_parses(tmp_path / "all.conllu", lines)) == [flat_parse(line) for line in lines]
+def test_an_empty_text_has_an_empty_file_of_trees(tmp_path):
+    (tmp_path / "text").touch()
+    run(tmp_path / "text", tmp_path / "a.gz")
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b""
+    assert read_summary(tmp_path / "a.gz").lines == 0
 
 
 def test_an_interrupted_run_continues_and_ends_with_the_same_files(source, tmp_path):
@@ -185,16 +168,15 @@ def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten
 ):
     target, other = tmp_path / "a", FlatParser("other")
     run(source, target)
-    assert_refused(r"a: was made by another parser.*--overwrite", source, target, other)
+    assert_refused(r"a: was made from.*another parser.*--overwrite", source, target, other)
     run(source, target, other, overwrite=True)
     assert read_summary(target).parser["name"] == "other"
     source.write_text("something else\n")
-    assert_refused(r"made from another text", source, target, other)
+    assert_refused(r"was made from another text", source, target, other)
     run(source, target, other, overwrite=True)
     assert not (tmp_path / "a.failures.jsonl").exists()
     target.write_text("changed")
-    changed = r"was changed after `synmt parse` made it.* or remove it, as"
-    assert_refused(changed, source, target, other)
+    assert_refused(r"or was changed later\..* or remove it, as", source, target, other)
     (tmp_path / "mine").write_text("precious")
     assert_refused(r"is not a finished file of `synmt parse`", source, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
@@ -203,10 +185,7 @@ def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten
 def test_shards_of_two_parsers_are_never_mixed(source, tmp_path):
     interrupt(source, tmp_path / "a", 1)
     other = FlatParser("other")
-    assert_refused(
-        r"a.parts: contains trees of another parser.*--overwrite", source, tmp_path / "a", other
-    )
-    assert "kept" not in [step.state for step in run(source, tmp_path / "a", other, overwrite=True)]
+    assert "kept" not in [step.state for step in run(source, tmp_path / "a", other)]
 
 
 def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
@@ -220,7 +199,7 @@ def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
 REFUSED = r"""
 text.en => input and output are the same file
 pipe => pipe: the output is not a file.*redirect standard output
-taken => the output is a folder, not a file\. Name a file in it
+taken => the output is not a file\. Name a file
 /proc/none/out => cannot write
 """
 
@@ -293,18 +272,7 @@ def test_a_stream_names_failures_and_bytes_that_are_not_utf8_by_the_number_of_th
         list(parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()))
 
 
-@pytest.mark.parametrize(("asked", "used"), [(None, 2), (5, 3), (2, 2), (1, 1)])
-def test_the_end_of_parsing_tells_how_many_processes_parsed(asked, used, tmp_path):
-    source = write_lines(tmp_path / "text", [f"{number} a" for number in range(12)])
-    end = run(source, tmp_path / "trees", workers=asked)[-1]
-    assert (end.state, end.processes) == ("finished", used)
-    # nothing is parsed a second time
-    assert run(source, tmp_path / "trees", workers=asked)[-1].processes == 0
-
-
 def test_the_processes_of_a_parser_follow_the_chosen_threads(monkeypatch):
     monkeypatch.setenv("SYNMT_THREADS", "3")
-    assert default_processes("cpu") == 3
-    assert default_processes("cuda:1") == 1
-    assert [usual_processes(lines, 3) for lines in (1, 4000, 4001, 100_000)] == [1, 1, 3, 3]
-    assert usual_processes(5000, 16) == 3
+    assert StanzaParser("en", device="cpu").processes() == 3
+    assert StanzaParser("en", device="cuda:1").processes() == 1

@@ -1,6 +1,5 @@
 """A recipe trained from Python: which records come, and where the run is."""
 
-import logging
 import re
 from dataclasses import replace
 
@@ -99,19 +98,6 @@ def test_trees_next_to_those_of_a_task_are_refused_by_the_plan_too(place):
     for make in (plan_preparation, prepare):
         with pytest.raises(UsageError, match=r"--trees cannot be combined with tasks\.parsing"):
             [*make(place / "tiny.yaml", ["tasks.parsing=dependencies"], source_trees=True)]
-
-
-@pytest.mark.parametrize("lacking", ["bf16", "fp16"])
-def test_a_precision_that_the_processor_does_not_multiply_in_is_warned_of_once(
-    place, lacking, monkeypatch, caplog
-):
-    checks._warn_of_slow_products.cache_clear()
-    monkeypatch.setattr(checks, "multiplies", lambda precision: precision != lacking)
-    with caplog.at_level(logging.WARNING, "synmt"):
-        for precision in ("float32", "bf16", "fp16", "bf16", "fp16"):
-            check_values(load_recipe(place / "tiny.yaml", [f"training.precision={precision}"]))
-    [record] = caplog.records
-    assert f"no instructions for {lacking}, so training takes up to ten" in record.message
 
 
 # what it took to parse

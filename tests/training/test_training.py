@@ -1,7 +1,6 @@
 """The training loop on a copy task: exact resume, accumulation, stopping, and what goes wrong."""
 
 import math
-import sys
 import weakref
 from itertools import chain, islice, takewhile
 from unittest.mock import Mock
@@ -32,7 +31,7 @@ from synmt.model.weights import average_weights, load_weights, save_weights
 from synmt.run_folder import Run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.distributed import Processes
-from synmt.training.meter import Meter, Update, peak_memory
+from synmt.training.meter import Meter, Update
 from synmt.training.optimizer import learning_rate
 from synmt.training.records import EndRecord, ValidationRecord
 
@@ -70,12 +69,6 @@ def test_two_accumulated_batches_equal_one_batch_of_both(tmp_path):
     whole.update((reader.batch(np.arange(8)),))
     parts.update((reader.batch(np.arange(3)), reader.batch(np.arange(3, 8))))
     torch.testing.assert_close([*whole.model.parameters()], [*parts.model.parameters()])
-
-
-def test_a_system_that_does_not_tell_its_memory_is_no_error(monkeypatch):
-    monkeypatch.setattr("pathlib.Path.exists", lambda path: False)
-    monkeypatch.setitem(sys.modules, "resource", None)
-    assert peak_memory(torch.device("cpu")) == 0
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16", "fp16"])
@@ -182,7 +175,8 @@ def test_the_processor_time_of_a_record_is_that_of_all_processes(monkeypatch):
     monkeypatch.setattr(Processes, "sum", lambda self, *values: [8_000_000])
     meter = Meter(torch.device("cpu"), processes=Processes(rank=0, count=2))
     losses = [dict.fromkeys(("loss", "nll"), torch.ones(()))]
-    meter.add(Update(1, losses, [[0]], 2, 4, 0.1, torch.ones(())))
+    with meter.measuring():
+        meter.add(Update(1, losses, [0], 2, 4, 0.1, torch.ones(())))
     record = meter.record(1)
     assert (record.processor_seconds, record.tokens) == (8, 4)
 
@@ -202,7 +196,7 @@ def test_training_stops_when_validation_does_not_get_better(tmp_path):
 def test_a_loss_or_gradient_that_is_not_finite_names_step_and_lines(tmp_path):
     broken = make_trainer(tmp_path)
     broken.model.encoder[0].feed_forward.output.bias.data.fill_(math.nan)
-    assert_fails(r"training lines \d+.*loss of step 1 is not a finite", list, broken.train())
+    assert_fails(r"training lines \d+.*gradient of step 1 is not a fin", list, broken.train())
     trainer = make_trainer(tmp_path, make_recipe(save_every=1))
     trainer.model.encoder[0].feed_forward.output.bias.register_hook(lambda slope: slope * math.nan)
     assert_fails(r"training lines \d+.*gradient of step 1 is not a finite", list, trainer.train())
@@ -215,11 +209,10 @@ def test_a_loss_or_gradient_that_is_not_finite_names_step_and_lines(tmp_path):
     "error",
     [RuntimeError("DefaultCPUAllocator: can't allocate memory"), torch.OutOfMemoryError("no")],
 )
-def test_running_out_of_memory_names_the_batch_and_what_to_lower(tmp_path, monkeypatch, error):
+def test_running_out_of_memory_names_what_to_lower(tmp_path, monkeypatch, error):
     trainer = make_trainer(tmp_path)
     monkeypatch.setattr(trainer.model, "decode", Mock(side_effect=error))
-    batch = r"a batch of \d+ sentences, \d+ source and \d+ target pieces\. Lower training"
-    assert_fails(f"out of memory with {batch}", list, trainer.train())
+    assert_fails(r"more memory than there is\. Lower training\.batch", list, trainer.train())
 
 
 # batches and weights

@@ -70,18 +70,13 @@ def test_a_model_with_a_variant_starts_from_a_plain_one_and_what_is_new_is_initi
     assert torch.equal(weights[f"encoder.2.{project}"], stored[f"encoder.1.{project}"])
     assert torch.equal(weights["output.weight"], stored["source_embedding.table.weight"])
     assert not torch.equal(weights["output.weight"], usual["output.weight"])
-    copied = {id(weight): weight.numel() for name, weight in weights.items() if name not in new}
-    assert f"model.init: {sum(copied.values()):,} of " in caplog.text
-    assert "new: encoder.2.self_attention.variants.lisa." in caplog.text
+    assert f"model.init: {len(weights) - len(new)} of {len(weights)} weights come" in caplog.text
 
 
-def test_a_variant_finds_its_weights_and_one_that_only_the_other_run_has_is_named(tmp_path, caplog):
-    caplog.set_level("INFO", logger="synmt")
+def test_a_variant_finds_its_weights_whatever_else_the_other_run_has(tmp_path):
     weights, _, stored = start(tmp_path, [LISA], [RELATIVE, LISA])
     theirs = stored["encoder.1.self_attention.variants.1.project.weight"]
     assert torch.equal(weights["encoder.2.self_attention.variants.lisa.project.weight"], theirs)
-    assert "only in" in caplog.text
-    assert "encoder.2.self_attention.variants.relative." in caplog.text
 
 
 def test_embeddings_that_were_shared_may_be_separate_afterwards(tmp_path):
@@ -111,22 +106,20 @@ def test_an_lstm_starts_from_an_lstm(tmp_path):
 # the run, the recipe, and the message; in the second line, the gate of the annotations makes the
 # output layer wider
 UNFIT = r"""
-{} | {model: {feedforward_dim: 48}} | different shapes.*inner.weight \(32, 32\), not \(48, 32\).*and
-{LSTM} | {LSTM, syntax: GATED} | different shapes in this run: decoder.output.weight \(16, 32\), not
-{model: {embeddings: separate}} | {} | are one matrix in this model, and two in this run
-{LSTM} | {model: {init_except: [embeddings]}} | no weight of this run fits the model
-{} | {vocabulary: {size: 500}} | vocabulary.size is 500 here and 340 there. Leave out
-{} | {model: NEW} | target_embedding.table.weight would be new.*all of them
+{} | {model: {feedforward_dim: 48}} | different shapes in this run.*inner.weight
+{LSTM} | {LSTM, syntax: GATED} | different shapes in this run, or.*: decoder.output.weight
+{model: {embeddings: separate}} | {} | or are shared in one model only: .*weight
+{LSTM} | {model: {init_except: [embeddings]}} | different shapes in this run
+{} | {vocabulary: {size: 500}} | differ in vocabulary.size. Leave out
 {model: {embeddings: tied}, vocabulary: {joint: false}} | {} | with the vocabulary of .*other.*needs
-{} | {tasks: {parsing: dependencies}} | has no piece <TR>, <PA>
-{} | {tasks: {mixed: dependencies}} | has no piece for brackets, which this recipe
-{} | {corpus: TAGGED} | has no piece <BT>, which this recipe
-{vocabulary: {kind: word, size: 340}} | {corpus: TAGGED} | has no piece <BT>, which this recipe
+{} | {tasks: {parsing: dependencies}} | has no tag <TR>.*same tags and `tasks`
+{} | {tasks: {mixed: dependencies}} | has no piece for brackets
+{} | {corpus: TAGGED} | has no tag <BT>
+{vocabulary: {kind: word, size: 340}} | {corpus: TAGGED} | has no tag <BT>
 """
 TERMS = {
     "LSTM": "model: {architecture: lstm}",
     "GATED": "{variants: [{name: latent_tree}]}",
-    "NEW": "{embeddings: separate, init_except: [target_embedding]}",
     "TAGGED": "{train: [{FILES}, {FILES, tag: <BT>}], valid: {FILES}}",
     "FILES": "source: a.en, target: a.de",
 }
@@ -140,7 +133,7 @@ def test_a_run_whose_weights_or_vocabulary_do_not_fit_is_refused(tmp_path, line)
     make_run(tmp_path / "other", parser=False, **sized(parse_yaml_value(run)))
     recipe = sized(parse_yaml_value(recipe))
     recipe["model"]["init"] = str(tmp_path / "other")
-    assert_refused(message, adopted, small_recipe(**recipe))
+    assert_fails(message, adopted, small_recipe(**recipe))
 
 
 def test_without_the_embeddings_a_run_gives_no_vocabulary(tmp_path):
