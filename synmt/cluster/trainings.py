@@ -45,7 +45,7 @@ from synmt.training.preparation import Prepared
 from synmt.training.records import EndRecord, RunRecord
 from synmt.training.run_stages import RunStages
 from synmt.training.test_sets import read_results
-from synmt.training.tree_sources.requirements import all_given_trees, make_parser
+from synmt.training.tree_sources import all_given_trees, make_parser
 
 _Item = tuple[int, Path, Content]
 """The number of a run, its folder and the content of that."""

@@ -32,7 +32,6 @@ from synmt.training.grid_runs import (
     GridRun,
     NextRun,
     check_grid,
-    check_grid_inputs,
     failure_of,
     grid_runs,
     runs_left,
@@ -60,13 +59,6 @@ class GridRecord:
     finished: list[Path]
     failed: list[FailedRun]
     comparisons: Mapping[str, SystemComparison]
-
-    def reasons(self) -> list[str]:
-        """List the reasons of failed runs, each with its runs."""
-        folders: dict[str, list[str]] = {}
-        for run in self.failed:
-            folders.setdefault(run.reason, []).append(str(run.folder))
-        return [f"{', '.join(runs)}: {reason}" for reason, runs in folders.items()]
 
 
 GridStep = NextRun | ClusterStarted | FailedRun | GridRecord
@@ -104,9 +96,7 @@ def train_grid(
     """
     planned, stop = grid_runs(recipes, overrides, seeds=seeds, runs=runs), stop or threading.Event()
     left = runs_left(planned, overwrite=overwrite)
-    check_grid(left, planned, overwrite=overwrite)
-    if not overwrite:
-        check_grid_inputs(planned)
+    check_grid(planned, left, overwrite=overwrite)
     if processes is None and (left or started().count > 1):
         from synmt.training.distributed import join_processes
 
@@ -184,32 +174,25 @@ def _is_stopped(stop: threading.Event, processes: Processes | None) -> bool:
 
 
 def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
-    """Compare systems on each test set that several of them have, as `synmt score --seeds` does.
-
-    The log says which systems do not have a test set.
-    """
+    """Compare systems on each test set that several of them have, as `synmt score --seeds` does."""
     systems = list(dict.fromkeys(run.system for run in runs))
-    members: dict[str, list[GridRun]] = {}
+    tested: dict[str, list[GridRun]] = {}
     for run in sorted(runs, key=lambda run: systems.index(run.system)):
-        # a run whose test sets are damaged has none
+        # a run of a recipe without test sets has none
         with suppress(SynmtError):
             for test in tests_of(run.folder):
-                members.setdefault(test, []).append(run)
-    if runs and not members:
-        _logger.warning("no recipe has a test set, so there is no table")
+                tested.setdefault(test, []).append(run)
     comparisons = {}
-    for test, tested in members.items():
-        name, found = the_test_set(test), {run.system for run in tested}
-        if without := [system for system in systems if system not in found]:
-            _logger.warning("%s is missing from %s", name, ", ".join(without))
+    for test, members in tested.items():
+        found = {run.system for run in members}
         if len(found) == 1 < len(systems):
             continue
-        options = ScoreOptions(test_set=test, group_seeds=len(found) < len(tested))
+        options = ScoreOptions(test_set=test, group_seeds=len(found) < len(members))
         try:
-            folders = [run.folder for run in tested]
+            folders = [run.folder for run in members]
             comparisons[test] = compare_systems(folders, options=options)
         except SynmtError as error:
-            _logger.warning("there is no table for %s: %s", name, error)
+            _logger.warning("there is no table for %s: %s", the_test_set(test), error)
     return comparisons
 
 
@@ -226,31 +209,25 @@ def plan_grid(
     listed once."""
     from synmt.training.run_stages import RunStages
     from synmt.training.text_stages import TextStage
-    from synmt.training.tree_sources.requirements import tree_requirements
+    from synmt.training.tree_sources import tree_requirements
 
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
-    check_grid(runs_left(planned, overwrite=overwrite), planned, overwrite=overwrite)
-    steps, seen, texts = list[Estimate](), set[tuple[str, ...]](), dict[str, TextStage]()
+    check_grid(planned, runs_left(planned, overwrite=overwrite), overwrite=overwrite)
+    steps, texts = dict[object, Estimate](), dict[str, TextStage]()
     for run in planned:
+        recipe, folder = run.recipe, Run(run.folder)
         if before := waits_for(run, planned):
-            steps.append(Estimate(f"train {run.folder}", "to do", f"with the weights of {before}"))
+            steps[folder] = Estimate(f"train {run.folder}", size=f"with the weights of {before}")
             continue
-        recipe = run.recipe
         where = repr((recipe.corpus, recipe.source, recipe.target))
+        text = texts.setdefault(where, TextStage(recipe))
+        needs = tree_requirements(recipe)
+        stages = RunStages(folder, recipe, needs, Path(data), overwrite=overwrite, text=text)
         # as long as texts and parsers are not there, the steps of two texts look alike
         parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
         reads = repr((where, recipe.text, recipe.target_text, parsers))
-        stages = RunStages(
-            Run(run.folder),
-            recipe,
-            tree_requirements(recipe),
-            Path(data),
-            overwrite=overwrite,
-            text=texts.setdefault(where, TextStage(recipe)),
-        )
         for step in estimate_all(stages.shared()):
-            key = (reads, step.what, step.state, step.amount)
-            steps += [step] if key not in seen else []
-            seen.add(key)
-        steps += estimate_all(stages.own())
-    return steps
+            steps.setdefault((reads, step.what, step.size), step)
+        for step in estimate_all(stages.own()):
+            steps[folder, step.what] = step
+    return list(steps.values())

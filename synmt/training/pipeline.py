@@ -35,7 +35,7 @@ from synmt.training.run_stages import RunStages
 from synmt.training.stages import Estimate, estimate_all
 from synmt.training.test_sets import read_results, translate_tests, validation_bleu
 from synmt.training.trainer import Trainer
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order."""
@@ -110,7 +110,6 @@ def train(
     processes = processes or join_processes()
     stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite, processes)
     run = stages.run
-    stages.check_inputs()
     processes.wait()
     if stages.finished:
         if processes.rank == 0:
@@ -194,9 +193,6 @@ def train_prepared(
     yield StartRecord(step, weights, frozen, device, recipe.training)
     log, record = None, None
     if processes.rank == 0:
-        if not step and run.log.exists():
-            what = "has no checkpoint, so training starts again from the first step"
-            _logger.info("%s %s", run.folder, what)
         devices = [*(run.info().get("devices", []) if step else []), device_name(trainer.device)]
         run.write_info(devices=list(dict.fromkeys(devices)))
         log = Log(run.folder, step)

@@ -36,7 +36,7 @@ from synmt.tokenization.word_tokenizer import RAW
 from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.preparation import Prepared
 from synmt.training.records import ScoreRecord
-from synmt.training.tree_sources.requirements import all_given_trees, given_trees, tree_requirements
+from synmt.training.tree_sources import all_given_trees, given_trees, tree_requirements
 
 _logger = logging.getLogger(__name__)
 

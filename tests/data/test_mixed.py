@@ -36,7 +36,7 @@ from synmt.run_folder import Run
 from synmt.syntax.controls import UNCHANGED, Control
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import linearise_with_words
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 pytestmark = pytest.mark.journey
 
@@ -216,9 +216,7 @@ def test_a_weighted_text_and_a_variant_that_wants_trees_are_refused(tmp_path):
             tasks=MIXED, corpus={"train": [{"id": "multi30k", "weight": 2}], "valid": "multi30k"}
         )
     recipe = small_recipe(tasks=MIXED, syntax={"variants": [{"name": "pascal"}]})
-    with pytest.raises(
-        UsageError, match=r"tasks\.mixed puts trees as sources, so pascal finds no trees"
-    ):
+    with pytest.raises(UsageError, match=r"tasks\.mixed puts trees .* so pascal finds no trees"):
         tree_requirements(recipe)
     assert not tree_requirements(small_recipe(tasks=MIXED))["source"].to_run
     only = tree_requirements(small_recipe(tasks=ONLY, parser={"control": "random"}))["source"]

@@ -53,7 +53,7 @@ from synmt.training.meter import Meter
 from synmt.training.preparation import relation_warnings
 from synmt.training.test_sets import read_results
 from synmt.training.text_stages import read_parse_cost
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 OLD = TESTS / "format1"
 VALUES = r'null "x" 3 2.5 [] [1,"x"] {} {"a":1} true -1 1e400 NaN "\u0000"'

@@ -1,22 +1,21 @@
-"""Which trees the model of a recipe needs, and the files and parsers that provide them."""
+"""Which trees a recipe needs, and where they come from: files beside the text, or a parser."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
+from synmt.data.annotate import annotation_name, describe_files
 from synmt.errors import SynmtError, UsageError
-from synmt.files.links import own_folder
-from synmt.files.reading import fingerprint, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import PlacedVariant
-from synmt.parsing.models import check_features
-from synmt.parsing.official import is_complete
-from synmt.parsing.parser import StanzaParser
+from synmt.parsing.models import ADDED, check_features
+from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
@@ -38,10 +37,8 @@ class TreeRequirements:
     to_run, to_learn: whether they are needed whenever the model runs, or in training only.
     arcs: names of the variants that need probabilities of arcs.
     dependencies, constituents: names of the variants that need them; constituents that are built
-    from dependencies are
-        among the dependencies only.
-    as_text: whether the trees are the text itself (`tasks.mixed_only`), so that no variant reads
-        them.
+        from dependencies are among the dependencies only.
+    as_text: whether `tasks` writes the trees into the text, so that no variant reads them.
     features: what they need to know of words besides tag and relation, some of
         feature_signals.STORED.
     variants: those of the side, once for each layer.
@@ -62,6 +59,11 @@ class TreeRequirements:
         return (self.to_run or self.to_learn) and not self.as_text
 
     @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits whose trees are read before training."""
+        return ("train",) if self.as_text and not self.to_run else ("train", "valid")
+
+    @property
     def of_parser(self) -> tuple[str, ...]:
         """The features that the parser has to give; the case of a word can be seen."""
         return tuple(name for name in self.features if name in FEATURES)
@@ -79,19 +81,17 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
     requirements: dict[Side, TreeRequirements] = {
         side: _requirements(variants[side], recipe.parser_of(side)) for side in SIDES
     }
+    tasks = recipe.tasks
     readers = _names(variant for side in SIDES for variant in variants[side] if variant.signals)
-    if recipe.tasks.trees != "none" and readers:
-        what = "trees as sources"
-        if recipe.tasks.mixed == "none":
-            what = "tags into the source and parses into the target"
+    if tasks.trees != "none" and readers:
         raise UsageError(
-            f"tasks.{recipe.tasks.key} puts {what}, so {readers[0]} finds no trees",
+            f"tasks.{tasks.key} puts trees or tags into the text, so {readers[0]} finds no trees",
             where="syntax.variants",
-            do=f"Use either tasks.{recipe.tasks.key} or this variant",
+            do=f"Use either tasks.{tasks.key} or this variant",
         )
-    if recipe.tasks.mixed_only:
+    if tasks.trees == "dependencies":
         requirements["source"] = TreeRequirements(
-            True, True, dependencies=("tasks.mixed_only",), as_text=True
+            tasks.mixed_only, True, dependencies=(f"tasks.{tasks.key}",), as_text=True
         )
     for side in SIDES:
         if recipe.parser_of(side).constituents == "given" and not requirements[side].constituents:
@@ -102,14 +102,6 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
             )
         _check_control(recipe, side, _signals(variants[side]))
     return requirements
-
-
-def sides_with_trees(
-    requirements: Mapping[Side, TreeRequirements], *, source_trees: bool = False
-) -> list[Side]:
-    """List the sides whose training text needs trees; `source_trees` adds the source."""
-    extra = ("source",) if source_trees else ()
-    return [side for side, needs in requirements.items() if needs.parses or side in extra]
 
 
 def _signals(variants: Iterable[PlacedVariant]) -> list[Signal]:
@@ -147,18 +139,12 @@ def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> Non
     moves_relations = parser.control not in ("none", "gold")
     if is_read_by_task or needs_parents(signals) or not (moves_relations or parser.rewire):
         return
-    if not any(signal.needs == "labels" for signal in signals):
+    if not moves_relations or not any(signal.needs == "labels" for signal in signals):
         raise UsageError(
-            f"{section}.control and {section}.rewire change trees of the {side}, but nothing in "
-            "this recipe reads them",
-            do="Leave them out, or add a variant that reads parents or relations",
-        )
-    if not moves_relations:
-        raise UsageError(
-            f"{section}.rewire changes parents in the {side}, but this recipe reads relations "
-            "only, which it keeps",
-            do=f"Leave it out, or set {section}.control=shuffled, which moves relations with "
-            "their arcs",
+            f"{section}.control and {section}.rewire change nothing that this recipe reads of the "
+            f"{side}",
+            do="Leave them out, or add a variant that reads what they change: parents, or, with "
+            f"{section}.control, relations",
         )
 
 
@@ -167,20 +153,105 @@ def parser_section(side: Side) -> str:
     return "parser" if side == "source" else "target_parser"
 
 
+@dataclass(frozen=True)
+class TreeSource:
+    """Where the trees of a side come from: given files of the splits, or a parser.
+
+    arcs: whether they need probabilities of arcs.
+    whole: whether those of train must fit every segmentation, for BPE dropout.
+    constituents: whether the files must have constituents.
+    features: what has to be stored of words besides tag and relation.
+    """
+
+    side: Side
+    given: Mapping[str, Path]
+    parser: StanzaParser | None
+    arcs: bool
+    whole: bool
+    constituents: bool
+    features: tuple[str, ...]
+
+    @property
+    def identity(self) -> dict[str, Any] | None:
+        """Description of the parser, the same with and without arcs and features; None for given
+        files."""
+        if self.parser is None:
+            return None
+        return {key: value for key, value in self.parser.identity.items() if key not in ADDED}
+
+    @property
+    def _origin(self) -> dict[str, Any]:
+        whole = {"whole": True} if self.whole else {}
+        if self.identity is None:
+            constituents = {"constituents": True} if self.constituents else {}
+            return describe_files(self.given) | whole | constituents
+        return {
+            key: value for key, value in self.identity.items() if key not in NOT_IN_TREES
+        } | whole
+
+    @property
+    def trees(self) -> str:
+        """Name the trees: two annotations of the same trees that store more or less of them have
+        one such name."""
+        return annotation_name(self.side, self._origin)
+
+    def description(self, *, arcs: bool) -> dict[str, Any]:
+        """Describe the annotation: where its trees come from, and what it stores; in values for
+        JSON."""
+        stored = {"features": list(self.features)} if self.features else {}
+        return self._origin | ({"arcs": True} if arcs and self.parser else {}) | stored
+
+    def name(self, *, arcs: bool) -> str:
+        """Name the annotation."""
+        return annotation_name(self.side, self.description(arcs=arcs))
+
+    def annotation_in(self, prepared: Path) -> str | None:
+        """Find the annotation of a prepared corpus; one with probabilities also serves without."""
+        for arcs in [True] if self.arcs else [False, True]:
+            if (prepared / self.name(arcs=arcs) / "annotation.json").is_file():
+                return self.name(arcs=arcs)
+        return None
+
+
+def find_source(
+    recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements
+) -> TreeSource:
+    """Find where the trees of a side come from; raises SynmtError for a parser whose model is
+    missing."""
+    given = all_given_trees(recipe, corpus, side, requirements)
+    parser = None
+    if not given:
+        parser = make_parser(recipe, side, arcs=bool(requirements.arcs))
+        if requirements.of_parser:
+            parser = parser.with_features(requirements.of_parser)
+    source = TreeSource(
+        side,
+        {split: path for split, path in given.items() if split in requirements.splits},
+        parser,
+        arcs=bool(requirements.arcs),
+        whole=recipe.vocabulary.dropout > 0,
+        constituents=bool(requirements.constituents),
+        features=requirements.features,
+    )
+    # the name depends on the files of the model, so this looks for them
+    source.name(arcs=False)
+    return source
+
+
 def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     """Find the file of trees that comes with a text, if the recipe uses it instead of a parser."""
     path: Path | None = getattr(files, f"{side}_parses")
     settings, section, text = recipe.parser_of(side), parser_section(side), getattr(files, side)
     if settings.constituents == "given":
-        brackets = getattr(files, f"{side}_bracketings")
-        if brackets is None and path is None:
+        path = getattr(files, f"{side}_bracketings") or path
+        if path is None:
             raise UsageError(
                 f"{section}.constituents is given, but this text comes without brackets",
                 where=str(text),
                 do=f"Put them next to it as <name>.{recipe.language_of(side)}.brackets, or into a "
                 "CoNLL-U file",
             )
-        return brackets or path
+        return path
     if settings.control == "gold":
         if path is None:
             what = f"{section}.control is gold, but this text comes without trees"
@@ -203,11 +274,10 @@ def all_given_trees(
     from another.
     """
     splits = corpus.splits()
-    if not requirements.to_run:
-        splits = {"train": corpus.train, "valid": corpus.valid}
-    paths = {name: given_trees(recipe, files, side) for name, files in splits.items()}
-    found = {name: path for name, path in paths.items() if path is not None}
-    missing = [name for name in paths if name not in found]
+    needed = splits if requirements.to_run else requirements.splits
+    paths = {split: given_trees(recipe, splits[split], side) for split in needed}
+    found = {split: path for split, path in paths.items() if path is not None}
+    missing = [split for split in paths if split not in found]
     if found and missing:
         raise UsageError(
             f"there are trees for {', '.join(found)}, but not for {', '.join(missing)}",
@@ -216,90 +286,60 @@ def all_given_trees(
             "makes all of them",
         )
     for path in found.values():
-        if is_brackets(path) and requirements.dependencies:
-            raise without_dependencies(
-                f"what {', '.join(requirements.dependencies)} reads", str(path)
-            )
-        _check_given(path, arcs=requirements.arcs, features=requirements.features)
+        _check_given(path, requirements)
     if SCENES in requirements.features and not found:
         raise no_parser_makes_scenes(f"{side}_parses")
     return found
 
 
-def _check_given(path: Path, *, arcs: Collection[str], features: Collection[str]) -> None:
-    """Refuse a file that lacks probabilities of arcs or features of words.
-
-    arcs: the variants that read probabilities.
-    features: what is read of words, some of feature_signals.STORED.
-    """
-    if arcs:
-        first = next((parse for _, parse in read_conllu(path) if len(parse)), None)
-        if first is not None and first.arcs is None:
-            raise UsageError(
-                f"{', '.join(arcs)} reads probabilities of arcs, and these trees have none",
-                where=str(path),
-                do="Parse the text again with `synmt parse --arcs`, or give every arc probability "
-                "1 by parser.control=gold",
-            )
-    columns = [name for name in FEATURES if name in features]
-    if not columns and SCENES not in features:
-        return
+def _check_given(path: Path, requirements: TreeRequirements) -> None:
+    """Refuse a file that lacks what its trees are read for, by its first trees."""
+    arcs, where = requirements.arcs, str(path)
     if is_brackets(path):
-        raise without_scenes(str(path))
-    found = {name for _, parse in islice(read_conllu(path), _FIRST) for name in parse.features}
-    if columns:
-        check_features(columns, [name for name in FEATURES if name in found], str(path))
-    if SCENES in features and SCENES not in found:
-        raise without_scenes(str(path))
-
-
-def lacks_parser(recipe: Recipe, side: Side) -> bool:
-    """Check whether an official model has to be downloaded; raises SynmtError for a parser that
-    cannot be had."""
-    settings = recipe.parser_of(side)
-    if settings.model == "official" and not is_complete(recipe.language_of(side), settings.package):
-        return True
-    make_parser(recipe, side)
-    return False
+        if requirements.dependencies:
+            raise without_dependencies(f"what {', '.join(requirements.dependencies)} reads", where)
+        if SCENES in requirements.features:
+            raise without_scenes(where)
+        return
+    if not (arcs or requirements.features):
+        return
+    parses = [parse for _, parse in islice(read_conllu(path), _FIRST) if len(parse)]
+    if arcs and parses and parses[0].arcs is None:
+        raise UsageError(
+            f"{', '.join(arcs)} reads probabilities of arcs, and these trees have none",
+            where=where,
+            do="Parse the text again with `synmt parse --arcs`, or give every arc probability 1 by "
+            "parser.control=gold",
+        )
+    found = {name for parse in parses for name in parse.features}
+    if requirements.of_parser:
+        check_features(requirements.of_parser, [name for name in FEATURES if name in found], where)
+    if SCENES in requirements.features and SCENES not in found:
+        raise without_scenes(where)
 
 
 def make_parser(
-    recipe: Recipe, side: Side, *, arcs: bool = False, download: bool = False
+    recipe: Recipe, side: Side, model: str | None = None, *, arcs: bool = False
 ) -> StanzaParser:
-    """Make the parser of one side; it loads its model when it first parses."""
-    model = recipe.parser_of(side).model
+    """Make a parser of one side, with this model or that of the recipe; it is loaded when it first
+    parses.
+
+    An official model that is missing is downloaded.
+    """
+    settings = recipe.parser_of(side)
     try:
-        return _parser(recipe, side, model, arcs=arcs, download=download)
+        return StanzaParser(
+            recipe.language_of(side),
+            model=model or settings.model,
+            # the recipe's package belongs to the recipe's model
+            package=settings.package if model in (None, settings.model) else "default",
+            device=settings.device,
+            arcs=arcs,
+            download=True,
+            pretokenized=recipe.text_of(side).tokenizes,
+        )
     except SynmtError as error:
+        if model is not None:
+            raise
         where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
         raise error.with_(where=where) from error
-
-
-def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None) -> StanzaParser:
-    """Make a parser to analyse one side: with `model`, else that of the recipe."""
-    if model is None:
-        return make_parser(recipe, side, download=True)
-    return _parser(recipe, side, model, arcs=False, download=True)
-
-
-def _parser(recipe: Recipe, side: Side, model: str, *, arcs: bool, download: bool) -> StanzaParser:
-    settings = recipe.parser_of(side)
-    return StanzaParser(
-        recipe.language_of(side),
-        model=model,
-        # the recipe's package belongs to the recipe's model
-        package=settings.package if model == settings.model else "default",
-        device=settings.device,
-        arcs=arcs,
-        download=download,
-        pretokenized=recipe.text_of(side).tokenizes,
-    )
-
-
-def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
-    """Name the file for the trees of a text, the same for the same text and parser."""
-    key = fingerprint(stored_sha256(text), parser.fingerprint)
-    return (
-        own_folder(data / "parses")
-        / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
-    )
