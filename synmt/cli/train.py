@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,73 +92,29 @@ def train(options: TrainArguments) -> None:
         raise UsageError(
             "RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows"
         )
-    seeds = _parse_seeds(options.seeds)
+    seeds, overwrite = _parse_seeds(options.seeds), options.overwrite
     if options.dry_run:
-        _plan(recipes, overrides, seeds, options)
+        with loading():
+            from synmt.training.grid import plan_grid
+
+        plan = partial(plan_grid, recipes, overrides, seeds=seeds)
+        show_plan(plan(runs=options.runs, data=options.data, overwrite=overwrite))
         return
-    stop, again = threading.Event(), "the same command" + " without --overwrite" * options.overwrite
+    # several runs, or a table of one; one recipe without --seeds has none
+    if seeds is not None or len(recipes) > 1:
+        from synmt.training import grid
+
+        start = partial(grid.train_grid, recipes, overrides, seeds=seeds)
+    else:
+        with loading():
+            from synmt.training import pipeline
+
+        start = partial(pipeline.train, recipes[0], overrides)
+    stop, again = threading.Event(), "the same command" + " without --overwrite" * overwrite
     with _cluster_of_first_process(options.cluster):
-        # several runs, or a table of one; one recipe without --seeds has none
-        if seeds is not None or len(recipes) > 1:
-            records = _train_grid(recipes, overrides, seeds, options, stop)
-        else:
-            records = _train(recipes[0], overrides, options, stop)
+        records = start(runs=options.runs, data=options.data, overwrite=overwrite, stop=stop)
         with closing(records):
             _draw(records, stop, again)
-
-
-def _plan(
-    recipes: list[str], overrides: list[str], seeds: int | list[int] | None, options: TrainArguments
-) -> None:
-    with loading():
-        from synmt.training.grid import plan_grid
-
-    show_plan(
-        plan_grid(
-            recipes,
-            overrides,
-            seeds=seeds,
-            runs=options.runs,
-            data=options.data,
-            overwrite=options.overwrite,
-        )
-    )
-
-
-def _train(
-    recipe: str, overrides: list[str], options: TrainArguments, stop: threading.Event
-) -> Generator[Record, None, None]:
-    with loading():
-        from synmt.training import pipeline
-
-    return pipeline.train(
-        recipe,
-        overrides,
-        runs=options.runs,
-        data=options.data,
-        overwrite=options.overwrite,
-        stop=stop,
-    )
-
-
-def _train_grid(
-    recipes: list[str],
-    overrides: list[str],
-    seeds: int | list[int] | None,
-    options: TrainArguments,
-    stop: threading.Event,
-) -> Generator[Record | GridStep, None, None]:
-    from synmt.training import grid
-
-    return grid.train_grid(
-        recipes,
-        overrides,
-        seeds=seeds,
-        runs=options.runs,
-        data=options.data,
-        overwrite=options.overwrite,
-        stop=stop,
-    )
 
 
 @contextmanager
@@ -179,12 +136,12 @@ def _parse_seeds(text: str | None) -> int | list[int] | None:
     """Read a number of seeds, or seeds separated by commas."""
     if text is None:
         return None
-    parts = [part.strip() for part in text.removesuffix(",").split(",")]
-    if not all(part.isdecimal() for part in parts):
+    try:
+        seeds = [int(part) for part in text.removesuffix(",").split(",")]
+    except ValueError:
         raise UsageError(
             f"'{text}' is not a number", where="--seeds", allowed="How many (3), or which (1,5,9)"
-        )
-    seeds = [int(part) for part in parts]
+        ) from None
     return seeds if "," in text else seeds[0]
 
 
@@ -195,8 +152,7 @@ def _draw(records: Iterable[Record | GridStep], stop: threading.Event, again: st
     """
     from synmt.training.grid import GridRecord
     from synmt.training.grid_runs import ClusterStarted, FailedRun, NextRun
-    from synmt.training.preparation import Prepared
-    from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord
+    from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as signals:
         start, began = None, 0.0
@@ -205,9 +161,6 @@ def _draw(records: Iterable[Record | GridStep], stop: threading.Event, again: st
                 start, began = record, time.monotonic()
                 signals.enter_context(_stopping(stop))
                 console.remark(_start_line(record))
-            elif isinstance(record, Prepared):
-                if record.new:
-                    show_corpus(record)
             elif isinstance(record, ScoreRecord):
                 score = f"{record.metric} {record.score:.2f}  {record.signature}"
                 console.remark(f"{record.test}: {score}")
@@ -231,10 +184,14 @@ def _draw(records: Iterable[Record | GridStep], stop: threading.Event, again: st
             elif isinstance(record, GridRecord):
                 signals.close()
                 _end_grid(record, again)
-            elif start:
+            elif isinstance(record, LogRecord):
+                assert start is not None
                 console.remark(_line(record, start, time.monotonic() - began))
                 if isinstance(record, EndRecord):
                     signals.close()
+            elif record.new:
+                # of Prepared, whose file loads torch
+                show_corpus(record)
 
 
 def _end_grid(record: GridRecord, again: str) -> None:

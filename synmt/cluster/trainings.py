@@ -186,7 +186,7 @@ def _begin(
         and prepared.corpus.test
         and not all_given_trees(way.recipe, prepared.corpus, "source", needs)
     )
-    parser = make_parser(way.recipe, "source", arcs=bool(needs.arcs)) if parses else None
+    parser = make_parser(way.recipe, "source", arcs=needs.arcs) if parses else None
     stack.enter_context(locked(run.folder, "this run"))
     begin_run(way.run, way.recipe, prepared, overwrite=overwrite)
     return PortableRun(way.recipe, prepared, parser)

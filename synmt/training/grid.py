@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.arrays import SIDES
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of, the_test_set
@@ -174,7 +173,7 @@ def _is_stopped(stop: threading.Event, processes: Processes | None) -> bool:
 
 
 def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
-    """Compare systems on each test set that several of them have, as `synmt score --seeds` does."""
+    """Compare the systems that have a test set, for each of them, as `synmt score --seeds` does."""
     systems = list(dict.fromkeys(run.system for run in runs))
     tested: dict[str, list[GridRun]] = {}
     for run in sorted(runs, key=lambda run: systems.index(run.system)):
@@ -184,10 +183,8 @@ def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
                 tested.setdefault(test, []).append(run)
     comparisons = {}
     for test, members in tested.items():
-        found = {run.system for run in members}
-        if len(found) == 1 < len(systems):
-            continue
-        options = ScoreOptions(test_set=test, group_seeds=len(found) < len(members))
+        seeded = len({run.system for run in members}) < len(members)
+        options = ScoreOptions(test_set=test, group_seeds=seeded)
         try:
             folders = [run.folder for run in members]
             comparisons[test] = compare_systems(folders, options=options)
@@ -213,21 +210,21 @@ def plan_grid(
 
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
     check_grid(planned, runs_left(planned, overwrite=overwrite), overwrite=overwrite)
-    steps, texts = dict[object, Estimate](), dict[str, TextStage]()
+    steps, texts = dict[tuple[str, ...], Estimate](), dict[str, TextStage]()
     for run in planned:
-        recipe, folder = run.recipe, Run(run.folder)
+        recipe = run.recipe
         if before := waits_for(run, planned):
-            steps[folder] = Estimate(f"train {run.folder}", size=f"with the weights of {before}")
+            what = f"train {run.folder}"
+            steps[what,] = Estimate(what, size=f"with the weights of {before}")
             continue
         where = repr((recipe.corpus, recipe.source, recipe.target))
         text = texts.setdefault(where, TextStage(recipe))
         needs = tree_requirements(recipe)
-        stages = RunStages(folder, recipe, needs, Path(data), overwrite=overwrite, text=text)
+        stages = RunStages(
+            Run(run.folder), recipe, needs, Path(data), overwrite=overwrite, text=text
+        )
         # as long as texts and parsers are not there, the steps of two texts look alike
-        parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
-        reads = repr((where, recipe.text, recipe.target_text, parsers))
-        for step in estimate_all(stages.shared()):
-            steps.setdefault((reads, step.what, step.size), step)
-        for step in estimate_all(stages.own()):
-            steps[folder, step.what] = step
+        reads = where, recipe.text, recipe.target_text, recipe.parser.model, recipe.parser.package
+        for step in estimate_all(stages.stages):
+            steps.setdefault((repr(reads), step.what, step.size), step)
     return list(steps.values())

@@ -14,7 +14,7 @@ from synmt.evaluation.systems import name_with_seed
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
 from synmt.run_folder import Run
-from synmt.training.finished import check_inputs, has_finished, is_complete
+from synmt.training.finished import check_inputs, is_complete
 
 _logger = logging.getLogger(__name__)
 
@@ -32,11 +32,6 @@ class GridRun:
     system: str
     recipe: Recipe
     folder: Path
-
-    def is_done(self) -> bool:
-        """Return whether the run has finished and has all its translations."""
-        run = Run(self.folder)
-        return has_finished(run, self.recipe) and is_complete(run, self.recipe)
 
 
 @dataclass(frozen=True)
@@ -71,8 +66,8 @@ Ends = dict[Path, FailedRun | None]
 def failure_of(folder: Path, error: Exception) -> FailedRun:
     """Describe an error in text only: the error itself holds on to the memory of the model."""
     expected = isinstance(error, SynmtError)
-    stack = "".join(traceback.format_exception(error)).rstrip()
-    _logger.log(logging.DEBUG if expected else logging.WARNING, "%s", stack)
+    level = logging.DEBUG if expected else logging.WARNING
+    _logger.log(level, "%s", "".join(traceback.format_exception(error)))
     return FailedRun(folder, str(error) if expected else f"{type(error).__name__}: {error}")
 
 
@@ -146,8 +141,8 @@ def _with_seed(recipe: Recipe, seed: int) -> Recipe:
 
 
 def runs_left(planned: Sequence[GridRun], *, overwrite: bool) -> list[GridRun]:
-    """Choose the runs that are still to be done."""
-    return [run for run in planned if overwrite or not run.is_done()]
+    """Choose the runs that have not finished, or lack something."""
+    return [run for run in planned if overwrite or not is_complete(Run(run.folder), run.recipe)]
 
 
 def check_grid(planned: Sequence[GridRun], left: Sequence[GridRun], *, overwrite: bool) -> None:

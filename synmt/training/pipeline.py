@@ -164,7 +164,7 @@ def plan_training(
 ) -> list[Estimate]:
     """Estimate what `train` would do; arguments and errors are the same."""
     stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite)
-    return list(estimate_all([*stages.shared(), *stages.own()]))
+    return list(estimate_all(stages.stages))
 
 
 def train_prepared(

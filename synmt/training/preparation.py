@@ -15,16 +15,12 @@ from synmt.corpora.corpus import Corpus
 from synmt.corpora.resolve import local_texts
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
-from synmt.data.encoding import KEPT_FILE
 from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import task_corpus, with_bracketings, with_trees, without_filters
-from synmt.errors import UsageError, listed
 from synmt.files.language import warn_of_file
 from synmt.files.links import own_folder
-from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
-from synmt.syntax.feature_signals import UNIVERSAL_TAGS
 from synmt.tokenization.word_tokenizer import WordTokenizer
 from synmt.training.initial import Adopted
 from synmt.training.stages import Result, Stage, run_stages
@@ -33,7 +29,6 @@ from synmt.training.text_stages import (
     SourceStage,
     TextStage,
     WordStage,
-    read_parse_cost,
 )
 from synmt.training.tree_sources import TreeRequirements, make_parser, parser_section
 
@@ -89,12 +84,8 @@ class Preparation:
         text: TextStage | None = None,
     ) -> None:
         recipe, self.vocabularies, truecasers = adopted
-        if source_trees and recipe.tasks.trees != "none":
-            raise UsageError(
-                f"--trees cannot be combined with tasks.{recipe.tasks.key}, which changes the "
-                "source text",
-                do="Leave out --trees",
-            )
+        # where a task changes the source, its trees are in the text
+        source_trees = source_trees and recipe.tasks.trees == "none"
         self.recipe, self.requirements, self.data = recipe, requirements, data
         sides: list[Side] = [
             side
@@ -105,7 +96,8 @@ class Preparation:
         self.sources = SourceStage(recipe, requirements, sides, self.text)
         self.words = WordStage(data, self.sources, truecasers)
         self.parses: dict[Side, ParseStage] = {side: ParseStage(side, self.words) for side in sides}
-        self.task, self.pieces = TaskStage(self), PieceStage(self)
+        self.task = TaskStage(self)
+        self.pieces = PieceStage(self)
         self.trees: dict[Side, TreeStage] = {
             side: TreeStage(self, side) for side in sides if not requirements[side].as_text
         }
@@ -127,7 +119,7 @@ class Preparation:
         prepared = PreparedCorpus.open(self.pieces.result)
         for text in relation_warnings(self.requirements, prepared, trees):
             _logger.warning("%s", text)
-        costs = {side: self._parse_cost(side) for side in sources}
+        costs = {side: parse.cost() for side, parse in self.parses.items()}
         return Prepared(
             corpus=self.task.result,
             folder=self.pieces.result,
@@ -141,26 +133,11 @@ class Preparation:
             new=new,
         )
 
-    def _parse_cost(self, side: Side) -> Mapping[str, Any] | None:
-        """Read what it took to parse the training text; the same text may also have been parsed
-        with probabilities, or without."""
-        source, parse = self.sources.result[side], self.parses[side]
-        if source.parser is None:
-            return None
-        parser = parse.parser or source.parser
-        if tree := self.trees.get(side):
-            has_arcs = tree.result.name == source.name(arcs=True)
-            parser = source.parser.with_arcs() if has_arcs else source.parser
-        return read_parse_cost(parse.path("train", parser))
-
     def _inputs(self) -> Inputs:
         """Hash the texts of the recipe, the trees that come with them, and the parsers of the
         others."""
         recipe, sources = self.recipe, self.sources.result
         trees = {path for source in sources.values() for path in source.given.values()}
-        bracketings = self.text.result.train.source_bracketings
-        if recipe.tasks.trees == "bracketings" and bracketings:
-            trees.add(bracketings)
         texts = local_texts(recipe.corpus, recipe.source, recipe.target)
         read = {
             key: [name for name, path in files if name in SIDES or path in trees]
@@ -187,38 +164,27 @@ class TaskStage(_DataStage[Corpus]):
 
     def __init__(self, of: Preparation) -> None:
         super().__init__(of)
-        self.kind = of.recipe.tasks.trees
-        self.is_idle = self.kind == "none"
-        self.parts = [of.parses["source"]] if self.kind == "dependencies" else []
+        self.is_idle = of.recipe.tasks.trees == "none"
+        self.parts = [] if self.is_idle else [of.parses["source"]]
 
     def find(self) -> Corpus | None:
         words = self.of.words.corpus
         if self.is_idle or words is None:
             return words
         check_lengths(words.splits())
-        trees = self._trees(words)
-        if not trees:
-            return None
-        made = task_corpus(self.recipe, words, trees[0], self.data / "tasks", *trees[1:])
-        return made if made.train.source.is_file() else None
-
-    def _trees(self, words: Corpus) -> list[Path]:
-        """Find the files of trees of train, and perhaps of valid; none while they are missing."""
-        if self.kind == "bracketings":
-            given = words.train.source_bracketings
-            return [given] if given else []
         parse = self.of.parses["source"]
-        return list(parse.result.values()) if parse.is_done() else []
+        if not parse.is_done():
+            return None
+        train, *valid = parse.result.values()
+        made = task_corpus(self.recipe, words, train, self.data / "tasks", *valid)
+        return made if made.train.source.is_file() else None
 
     def make(self) -> Corpus:
         words, folder = self.of.words.result[0], own_folder(self.data / "tasks")
-        if self.kind == "bracketings":
+        if self.recipe.tasks.trees == "bracketings":
             return with_bracketings(self.recipe, words, folder)
         train, *valid = self.of.parses["source"].result.values()
         return with_trees(self.recipe, words, train, folder, *valid)
-
-    def size(self) -> str:
-        return str(self.known.train.source.parent) if self.known else ""
 
 
 class PieceStage(_DataStage[Path]):
@@ -226,15 +192,15 @@ class PieceStage(_DataStage[Path]):
 
     name = "prepare"
 
-    @cached_property
-    def _recipe(self) -> Recipe:
-        return self.recipe if self.of.task.is_idle else without_filters(self.recipe)
+    def __init__(self, of: Preparation) -> None:
+        super().__init__(of)
+        if not of.task.is_idle:
+            self.recipe = without_filters(of.recipe)
 
     @cached_property
     def _folder(self) -> Path:
-        return prepared_folder(
-            self.data / "prepared", self._recipe, self.of.task.result, self.of.vocabularies
-        )
+        corpus, vocabularies = self.of.task.result, self.of.vocabularies
+        return prepared_folder(self.data / "prepared", self.recipe, corpus, vocabularies)
 
     def find(self) -> Path | None:
         corpus = self.of.task.known
@@ -245,17 +211,12 @@ class PieceStage(_DataStage[Path]):
         return self._folder
 
     def make(self) -> Path:
-        # an interrupted preparation has done so
-        if not (self._folder / KEPT_FILE).exists():
-            text = self.of.text.result
-            for files in text.splits().values():
-                warn_of_file(files.source, text.source, other=text.target)
-                warn_of_file(files.target, text.target, other=text.source)
-        prepare(self._recipe, self.of.task.result, self._folder, self.of.vocabularies)
+        text = self.of.text.result
+        for files in text.splits().values():
+            warn_of_file(files.source, text.source, other=text.target)
+            warn_of_file(files.target, text.target, other=text.source)
+        prepare(self.recipe, self.of.task.result, self._folder, self.of.vocabularies)
         return self._folder
-
-    def size(self) -> str:
-        return str(self._folder) if self.of.task.known else ""
 
 
 class TreeStage(_DataStage[Path]):
@@ -271,27 +232,27 @@ class TreeStage(_DataStage[Path]):
         if folder is None:
             return None
         source = self.of.sources.result[self.side]
-        name = source.annotation_in(folder)
-        # the given trees of other recipes may lack them
-        if name and source.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
+        if not (folder / source.name / "annotation.json").is_file():
+            return None
+        # given trees that were added for another recipe may lack them
+        facts = PreparedCorpus.open(folder).annotations()[source.name]
+        if source.needs.arcs and not facts["arcs"]:
             raise without_arcs("some tree", ", ".join(map(str, source.given.values())))
-        return folder / name if name else None
+        return folder / source.name
 
     def make(self) -> Path:
         source, folder = self.of.sources.result[self.side], self.of.pieces.result
-        parse = self.of.parses[self.side]
-        arcs = parse.parser.arcs if parse.parser else source.arcs
         annotate(
             folder,
             self.of.task.result,
-            parse.result,
-            parser=source.description(arcs=arcs),
+            self.of.parses[self.side].result,
+            parser=source.description,
             side=self.side,
-            arcs=arcs,
+            arcs=source.needs.arcs,
             whole=source.whole,
-            constituents=source.constituents,
+            constituents=source.needs.constituents,
         )
-        return folder / source.name(arcs=arcs)
+        return folder / source.name
 
 
 def relation_warnings(
@@ -299,21 +260,15 @@ def relation_warnings(
     prepared: PreparedCorpus,
     trees: Mapping[Side, str],
 ) -> list[str]:
-    """Describe which relations and tags of the training text variants do not know; each text once.
+    """Describe which relations of the training text variants do not know; each text once.
 
     trees: by side, the name of the annotation.
     """
     warnings = []
     for side, name in trees.items():
         facts = prepared.annotations()[name]
-        unknown = [tag for tag in facts["tags"] if tag not in (*UNIVERSAL_TAGS, "_")]
         for variant in requirements[side].variants:
-            needs = {signal.needs for signal in variant.signals}
-            counts = facts["arc_relations" if facts["arcs"] and "arcs" in needs else "relations"]
-            warnings += variant.kind.relation_warnings(counts["train"], **variant.options)
-            if "tags" in needs and unknown:
-                warnings.append(
-                    f"{variant.kind.recipe_name()} knows the tags of Universal Dependencies; other "
-                    f"tags share one embedding: {listed(unknown, 5)}"
-                )
+            has_arcs = facts["arcs"] and any(signal.needs == "arcs" for signal in variant.signals)
+            counts = facts["arc_relations" if has_arcs else "relations"]["train"]
+            warnings += variant.kind.relation_warnings(counts, **variant.options)
     return list(dict.fromkeys(warnings))

@@ -52,24 +52,21 @@ class RunStages:
             return missing_tests(self.run, self.recipe)
         return list(test_names(self.recipe.corpus, self.recipe.source, self.recipe.target))
 
-    def shared(self) -> list[Stage[Any]]:
-        """List the stages of the data, which other runs may share."""
-        if not self.finished:
-            return self.preparation.stages
-        return [self.preparation.text] if self.missing() else []
-
-    def own(self) -> list[Stage[Any]]:
-        """List the stages in the run folder."""
-        return [TrainingStage(self), TranslationStage(self)]
+    @property
+    def stages(self) -> list[Stage[Any]]:
+        """All stages that the run needs, in order."""
+        data = self.preparation.stages
+        if self.finished:
+            data = [self.preparation.text] if self.missing() else []
+        return [*data, TrainingStage(self), TranslationStage(self)]
 
     def complete(self) -> None:
         """Make what a finished run lacks: weights that were removed, translations of new or missing
         test sets."""
         if is_complete(self.run, self.recipe):
             return
-        run_stages(self.shared())
         with locked(self.run.folder, "this run"):
-            run_stages(self.own())
+            run_stages(self.stages)
             # only now: after an interruption the same test sets are still missing
             with recording(self.run.folder, "recipe.yaml"):
                 self.run.write_recipe(self.recipe)
@@ -120,5 +117,6 @@ class TranslationStage(Stage[bool]):
     def estimates(self) -> Iterator[Estimate]:
         recipe, missing = self.of.recipe, self.of.missing()
         for name in test_names(recipe.corpus, recipe.source, recipe.target):
+            what = f"translate and score {self.of.run.test_folder(name)}"
             lines = self.of.preparation.text.lines(name)
-            yield Estimate(f"translate and score {name}", name not in missing, lines)
+            yield Estimate(what, name not in missing, lines)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from synmt.errors import SynmtError, all_in_one
+from synmt.errors import SynmtError
 from synmt.reporting.values import Table, text_column
 
 Result = TypeVar("Result")
@@ -80,21 +80,12 @@ class Stage(Generic[Result]):
 
 
 def run_stages(stages: Iterable[Stage[Any]]) -> bool:
-    """Make what is not done; returns whether there was something to do.
-
-    An error also names the problems of later stages, such as other missing files.
-    """
-    new, waiting = False, iter(stages)
-    for stage in waiting:
-        try:
-            if not stage.is_done():
-                run_stages(stage.parts)
-                stage.known, new = stage.make(), True
-        except SynmtError as error:
-            problems = {
-                str(step.problem): step.problem for step in estimate_all(waiting) if step.problem
-            }
-            raise all_in_one([error, *problems.values()]) from error
+    """Make what is not done; returns whether there was something to do."""
+    new = False
+    for stage in stages:
+        if not stage.is_done():
+            run_stages(stage.parts)
+            stage.known, new = stage.make(), True
     return new
 
 

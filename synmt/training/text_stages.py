@@ -53,7 +53,7 @@ class TextStage(Stage[Corpus]):
 
     def estimates(self) -> Iterator[Estimate]:
         if self.known:
-            yield Estimate(self.name, is_done=True, size=str(self.known.train.source.parent))
+            yield Estimate(self.name, is_done=True)
             return
         for step in estimates(*self.where):
             size = f"{step.size:,} bytes" if step.size else ""
@@ -108,16 +108,16 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
     def _lacking(self) -> list[tuple[str, str]]:
         """List language and package of each parser that has to be downloaded; raises SynmtError for
         one that cannot be had."""
-        models = dict[tuple[str, str], None]()
+        models = list[tuple[str, str]]()
         for side in SIDES:
             settings, language = self.recipe.parser_of(side), self.recipe.language_of(side)
             if not self.parses(side):
                 continue
             if settings.model == "official" and not is_complete(language, settings.package):
-                models[language, settings.package] = None
+                models.append((language, settings.package))
             else:
                 make_parser(self.recipe, side)
-        return list(models)
+        return models
 
     def parses(self, side: Side) -> bool:
         """Return whether the recipe's parser of a side is used."""
@@ -127,10 +127,12 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
     def are_given(self, side: Side) -> bool:
         """Return whether all trees of a side come with its text; before the text is there, the
         recipe has to say so."""
-        settings, text = self.recipe.parser_of(side), self.text.known
+        recipe, text = self.recipe, self.text.known
         if text is None:
-            return settings.control == "gold" or settings.constituents == "given"
-        return bool(all_given_trees(self.recipe, text, side, self.requirements[side]))
+            settings = recipe.parser_of(side)
+            are_brackets = settings.constituents == "given" or recipe.tasks.trees == "bracketings"
+            return are_brackets or settings.control == "gold"
+        return bool(all_given_trees(recipe, text, side, self.requirements[side]))
 
 
 class WordStage(Stage[Words]):
@@ -157,9 +159,6 @@ class WordStage(Stage[Words]):
         tokenizers = make_tokenizers(self.recipe, self._truecasers)
         return tokenize_corpus(self.text.result, tokenizers, own_folder(self.data / "words"))
 
-    def size(self) -> str:
-        return str(self.corpus.train.source.parent) if self.corpus else self.text.lines("train")
-
     @property
     def corpus(self) -> Corpus | None:
         """The corpus of words, if it is there."""
@@ -168,12 +167,7 @@ class WordStage(Stage[Words]):
 
 class ParseStage(Stage[dict[str, Path]]):
     """Parses one side of some splits; the result is the file of trees of each split: those that
-    come with the text, or those of the parser.
-
-    parser: what makes the trees, once that is known.
-    """
-
-    parser: StanzaParser | None = None
+    come with the text, or those of the parser."""
 
     def __init__(self, side: Side, words: WordStage) -> None:
         self.side: Side = side
@@ -188,19 +182,40 @@ class ParseStage(Stage[dict[str, Path]]):
         if source.parser is None:
             return dict(source.given)
         # trees with probabilities are the same trees
-        for parser in (source.parser.with_arcs(), source.parser):
-            self.parser = parser
-            paths = self._paths(parser)
+        for parser in (source.parser, source.parser.with_arcs()):
+            paths = {split: self._trees(split, parser) for split in self.splits}
             if all(map(read_summary, paths.values())):
                 return paths
         return None
 
     def make(self) -> dict[str, Path]:
-        assert self.parser is not None
-        paths = self._paths(self.parser)
-        for split, path in paths.items():
-            parse_text(self.words.recipe, self.side, self._text(split), path, self.parser)
-        return paths
+        parser = self.sources.result[self.side].parser
+        assert parser is not None
+        return {split: self._parse(split, parser) for split in self.splits}
+
+    def _parse(self, split: str, parser: StanzaParser) -> Path:
+        """Parse a split if its trees are missing, and store what that took."""
+        text, trees, steps = self._text(split), self._trees(split, parser), list[ParseProgress]()
+        lines, workers = count_lines(text), self.words.recipe.parser_of(self.side).workers or None
+        fewer = f"{parser_section(self.side)}.workers=1"
+        with progress(f"parse {text.name}", lines, "lines") as advance:
+            for step in parse_file(text, trees, parser, workers=workers, fewer=fewer):
+                if step.state in ("kept", "parsed"):
+                    steps.append(step)
+                    advance(step.lines)
+        # shards of an interrupted run may be those of an old version, which stored no times
+        seconds = [step.processor_seconds for step in steps if step.processor_seconds is not None]
+        words, failures = sum(step.words for step in steps), sum(step.failures for step in steps)
+        if words and len(seconds) == len(steps):
+            cost = {"lines": lines, "words": words, "processor_seconds": sum(seconds)}
+            write_json(_cost(trees), cost)
+        if failures:
+            _logger.warning("%d lines could not be parsed: %s.failures.jsonl", failures, trees)
+        return trees
+
+    def cost(self) -> ParseCost | None:
+        """Read what it took to parse the training text, if that is known."""
+        return read_parse_cost(self.result["train"]) if self.is_done() else None
 
     def estimates(self) -> Iterator[Estimate]:
         if not self.sources.are_given(self.side):
@@ -208,39 +223,15 @@ class ParseStage(Stage[dict[str, Path]]):
                 name = f"parse {split}.{self.words.recipe.language_of(self.side)}"
                 yield Estimate(name, self.known is not None, self.words.text.lines(split))
 
-    def _paths(self, parser: StanzaParser) -> dict[str, Path]:
-        return {split: self.path(split, parser) for split in self.splits}
-
     def _text(self, split: str) -> Path:
         return getattr(self.words.result[0].splits()[split], self.side)
 
-    def path(self, split: str, parser: StanzaParser) -> Path:
+    def _trees(self, split: str, parser: StanzaParser) -> Path:
         """Name the file for the trees of a split, the same for the same text and parser."""
         text, corpus = self._text(split), self.words.result[0]
         name = f"{corpus.name}-{text.name.removesuffix('.gz')}"
         key = fingerprint(stored_sha256(text), parser.fingerprint)
         return own_folder(self.words.data / "parses") / f"{name}-{key}.conllu.gz"
-
-
-def parse_text(recipe: Recipe, side: Side, text: Path, trees: Path, parser: StanzaParser) -> None:
-    """Parse a text of one side into a file of trees, and store what that took."""
-    steps, lines = list[ParseProgress](), count_lines(text)
-    workers, fewer = recipe.parser_of(side).workers, f"{parser_section(side)}.workers=1"
-    with progress(f"parse {text.name}", lines, "lines") as advance:
-        for step in parse_file(text, trees, parser, workers=workers or None, fewer=fewer):
-            if step.state in ("kept", "parsed"):
-                steps.append(step)
-                advance(step.lines)
-    if not steps:
-        return
-    # shards of an interrupted run may be those of an old version, which stored no times
-    seconds = [step.processor_seconds for step in steps if step.processor_seconds is not None]
-    words, failures = sum(step.words for step in steps), sum(step.failures for step in steps)
-    if words and len(seconds) == len(steps):
-        cost = {"lines": lines, "words": words, "processor_seconds": sum(seconds)}
-        write_json(_cost(trees), cost)
-    failed = f", {failures:,} without a tree (see {trees}.failures.jsonl)" if failures else ""
-    _logger.info("parse: %s: %s lines%s", trees, f"{lines:,}", failed)
 
 
 def read_parse_cost(trees: Path) -> ParseCost | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -35,9 +35,9 @@ class TreeRequirements:
     """What a recipe needs of one side's trees.
 
     to_run, to_learn: whether they are needed whenever the model runs, or in training only.
-    arcs: names of the variants that need probabilities of arcs.
-    dependencies, constituents: names of the variants that need them; constituents that are built
-        from dependencies are among the dependencies only.
+    arcs: whether they need probabilities of arcs.
+    dependencies, constituents: whether they are read; constituents that are built from
+        dependencies count as dependencies only.
     as_text: whether `tasks` writes the trees into the text, so that no variant reads them.
     features: what they need to know of words besides tag and relation, some of
         feature_signals.STORED.
@@ -46,17 +46,12 @@ class TreeRequirements:
 
     to_run: bool
     to_learn: bool
-    arcs: tuple[str, ...] = ()
-    dependencies: tuple[str, ...] = ()
-    constituents: tuple[str, ...] = ()
+    arcs: bool = False
+    dependencies: bool = False
+    constituents: bool = False
     as_text: bool = False
     features: tuple[str, ...] = ()
     variants: tuple[PlacedVariant, ...] = ()
-
-    @property
-    def parses(self) -> bool:
-        """Whether the prepared training text needs trees."""
-        return (self.to_run or self.to_learn) and not self.as_text
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -82,54 +77,36 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
         side: _requirements(variants[side], recipe.parser_of(side)) for side in SIDES
     }
     tasks = recipe.tasks
-    readers = _names(variant for side in SIDES for variant in variants[side] if variant.signals)
-    if tasks.trees != "none" and readers:
-        raise UsageError(
-            f"tasks.{tasks.key} puts trees or tags into the text, so {readers[0]} finds no trees",
-            where="syntax.variants",
-            do=f"Use either tasks.{tasks.key} or this variant",
-        )
-    if tasks.trees == "dependencies":
-        requirements["source"] = TreeRequirements(
-            tasks.mixed_only, True, dependencies=(f"tasks.{tasks.key}",), as_text=True
-        )
     for side in SIDES:
-        if recipe.parser_of(side).constituents == "given" and not requirements[side].constituents:
+        signals = [signal for variant in variants[side] for signal in variant.signals]
+        if signals and tasks.trees != "none":
             raise UsageError(
-                f"{parser_section(side)}.constituents is given, but nothing in this recipe reads "
-                f"constituents of the {side}",
-                do="Leave it out, or add a variant that reads constituents",
+                f"tasks.{tasks.key} puts trees or tags into the text, so variants find no trees",
+                where="syntax.variants",
+                do=f"Use either tasks.{tasks.key} or variants that read trees",
             )
-        _check_control(recipe, side, _signals(variants[side]))
+        _check_control(recipe, side, signals)
+    if tasks.trees != "none":
+        read = tasks.trees == "dependencies"
+        requirements["source"] = TreeRequirements(
+            tasks.mixed_only, True, dependencies=read, as_text=True
+        )
     return requirements
 
 
-def _signals(variants: Iterable[PlacedVariant]) -> list[Signal]:
-    return [signal for variant in variants for signal in variant.signals]
-
-
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
-    are_given = parser.constituents == "given"
-
-    def needing(what: str) -> tuple[str, ...]:
-        return _names(v for v in variants if any(signal.needs == what for signal in v.signals))
-
+    signals = [signal for variant in variants for signal in variant.signals]
+    needed, are_given = {signal.needs for signal in signals}, parser.constituents == "given"
     return TreeRequirements(
         any(variant.reads for variant in variants),
         any(variant.learns for variant in variants),
         # arcs of gold trees and of controls have probability 1
-        needing("arcs") if parser.control == "none" else (),
-        _names(
-            variant for variant in variants if needs_dependencies(variant.signals, given=are_given)
-        ),
-        needing("constituents") if are_given else (),
-        features=needed_features(_signals(variants)),
+        arcs="arcs" in needed and parser.control == "none",
+        dependencies=needs_dependencies(signals, given=are_given),
+        constituents="constituents" in needed and are_given,
+        features=needed_features(signals),
         variants=tuple(variants),
     )
-
-
-def _names(variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(variant.kind.recipe_name() for variant in variants))
 
 
 def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> None:
@@ -141,10 +118,10 @@ def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> Non
         return
     if not moves_relations or not any(signal.needs == "labels" for signal in signals):
         raise UsageError(
-            f"{section}.control and {section}.rewire change nothing that this recipe reads of the "
-            f"{side}",
-            do="Leave them out, or add a variant that reads what they change: parents, or, with "
-            f"{section}.control, relations",
+            f"{section}.control and {section}.rewire change trees of the {side}, but nothing in "
+            "this recipe reads what they change",
+            do="Leave them out, or add a variant that reads parents, or relations (which "
+            f"{section}.control changes, but {section}.rewire does not)",
         )
 
 
@@ -157,19 +134,15 @@ def parser_section(side: Side) -> str:
 class TreeSource:
     """Where the trees of a side come from: given files of the splits, or a parser.
 
-    arcs: whether they need probabilities of arcs.
+    needs: what they are read for.
     whole: whether those of train must fit every segmentation, for BPE dropout.
-    constituents: whether the files must have constituents.
-    features: what has to be stored of words besides tag and relation.
     """
 
     side: Side
+    needs: TreeRequirements
     given: Mapping[str, Path]
     parser: StanzaParser | None
-    arcs: bool
     whole: bool
-    constituents: bool
-    features: tuple[str, ...]
 
     @property
     def identity(self) -> dict[str, Any] | None:
@@ -183,7 +156,7 @@ class TreeSource:
     def _origin(self) -> dict[str, Any]:
         whole = {"whole": True} if self.whole else {}
         if self.identity is None:
-            constituents = {"constituents": True} if self.constituents else {}
+            constituents = {"constituents": True} if self.needs.constituents else {}
             return describe_files(self.given) | whole | constituents
         return {
             key: value for key, value in self.identity.items() if key not in NOT_IN_TREES
@@ -195,22 +168,18 @@ class TreeSource:
         one such name."""
         return annotation_name(self.side, self._origin)
 
-    def description(self, *, arcs: bool) -> dict[str, Any]:
+    @property
+    def description(self) -> dict[str, Any]:
         """Describe the annotation: where its trees come from, and what it stores; in values for
         JSON."""
-        stored = {"features": list(self.features)} if self.features else {}
-        return self._origin | ({"arcs": True} if arcs and self.parser else {}) | stored
+        arcs = {"arcs": True} if self.needs.arcs and self.parser else {}
+        features = {"features": list(self.needs.features)} if self.needs.features else {}
+        return self._origin | arcs | features
 
-    def name(self, *, arcs: bool) -> str:
+    @property
+    def name(self) -> str:
         """Name the annotation."""
-        return annotation_name(self.side, self.description(arcs=arcs))
-
-    def annotation_in(self, prepared: Path) -> str | None:
-        """Find the annotation of a prepared corpus; one with probabilities also serves without."""
-        for arcs in [True] if self.arcs else [False, True]:
-            if (prepared / self.name(arcs=arcs) / "annotation.json").is_file():
-                return self.name(arcs=arcs)
-        return None
+        return annotation_name(self.side, self.description)
 
 
 def find_source(
@@ -221,47 +190,36 @@ def find_source(
     given = all_given_trees(recipe, corpus, side, requirements)
     parser = None
     if not given:
-        parser = make_parser(recipe, side, arcs=bool(requirements.arcs))
+        parser = make_parser(recipe, side, arcs=requirements.arcs)
         if requirements.of_parser:
             parser = parser.with_features(requirements.of_parser)
-    source = TreeSource(
-        side,
-        {split: path for split, path in given.items() if split in requirements.splits},
-        parser,
-        arcs=bool(requirements.arcs),
-        whole=recipe.vocabulary.dropout > 0,
-        constituents=bool(requirements.constituents),
-        features=requirements.features,
-    )
+    files = {split: path for split, path in given.items() if split in requirements.splits}
+    source = TreeSource(side, requirements, files, parser, whole=recipe.vocabulary.dropout > 0)
     # the name depends on the files of the model, so this looks for them
-    source.name(arcs=False)
+    assert source.name
     return source
 
 
 def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     """Find the file of trees that comes with a text, if the recipe uses it instead of a parser."""
     path: Path | None = getattr(files, f"{side}_parses")
-    settings, section, text = recipe.parser_of(side), parser_section(side), getattr(files, side)
-    if settings.constituents == "given":
+    settings, section, tasks = recipe.parser_of(side), parser_section(side), recipe.tasks
+    if tasks.trees == "bracketings":
+        path = files.source_bracketings
+        lacking = f"tasks.{tasks.key} is bracketings, but this text comes without brackets"
+    elif settings.constituents == "given":
         path = getattr(files, f"{side}_bracketings") or path
-        if path is None:
-            raise UsageError(
-                f"{section}.constituents is given, but this text comes without brackets",
-                where=str(text),
-                do=f"Put them next to it as <name>.{recipe.language_of(side)}.brackets, or into a "
-                "CoNLL-U file",
-            )
-        return path
-    if settings.control == "gold":
-        if path is None:
-            what = f"{section}.control is gold, but this text comes without trees"
-            raise UsageError(what, where=str(text))
-        return path
-    # trees next to a known corpus or in a folder are its gold trees
-    named = {
-        tree for item in recipe.corpus.items for tree in (item.source_parses, item.target_parses)
-    }
-    return path if path in named else None
+        lacking = f"{section}.constituents is given, but this text comes without brackets"
+    elif settings.control == "gold":
+        lacking = f"{section}.control is gold, but this text comes without trees"
+    else:
+        # trees next to a known corpus or in a folder are its gold trees
+        items = recipe.corpus.items
+        named = {tree for item in items for tree in (item.source_parses, item.target_parses)}
+        return path if path in named else None
+    if path is None:
+        raise UsageError(lacking, where=str(getattr(files, side)))
+    return path
 
 
 def all_given_trees(
@@ -294,19 +252,19 @@ def all_given_trees(
 
 def _check_given(path: Path, requirements: TreeRequirements) -> None:
     """Refuse a file that lacks what its trees are read for, by its first trees."""
-    arcs, where = requirements.arcs, str(path)
+    where = str(path)
     if is_brackets(path):
         if requirements.dependencies:
-            raise without_dependencies(f"what {', '.join(requirements.dependencies)} reads", where)
+            raise without_dependencies("the syntax", where)
         if SCENES in requirements.features:
             raise without_scenes(where)
         return
-    if not (arcs or requirements.features):
+    if not (requirements.arcs or requirements.features):
         return
     parses = [parse for _, parse in islice(read_conllu(path), _FIRST) if len(parse)]
-    if arcs and parses and parses[0].arcs is None:
+    if requirements.arcs and parses and parses[0].arcs is None:
         raise UsageError(
-            f"{', '.join(arcs)} reads probabilities of arcs, and these trees have none",
+            "the model reads probabilities of arcs, and these trees have none",
             where=where,
             do="Parse the text again with `synmt parse --arcs`, or give every arc probability 1 by "
             "parser.control=gold",

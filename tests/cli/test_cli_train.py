@@ -283,7 +283,7 @@ def test_a_finished_run_translates_test_sets_that_are_new_or_have_changed(finish
     (text / "test.de").write_text("Ein anderer Satz.\n" * 4)
     plan = succeed("train", recipe, "--dry-run", cwd=finished).stdout.decode()
     for name in ("later", "test"):
-        assert f"translate and score {name}" in plan
+        assert f"translate and score runs/tiny/tests/{name}" in plan
     train(finished, "tiny.yaml")
     assert (tests / "test/reference.txt").read_bytes() == (text / "test.de").read_bytes()
     # without a record, as in runs of earlier versions, nothing is known to have changed

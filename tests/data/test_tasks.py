@@ -77,16 +77,9 @@ def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path, made)
 def test_trees_that_a_task_does_not_have_are_refused(tmp_path, made, name):
     dbsa = {"side": "target", "layers": [1]} if name == "dbsa" else {}
     recipe = recipe_of(tmp_path, syntax={"variants": [{"name": name, **dbsa}]})
-    message = f"puts trees or tags into the text, so {name} finds no trees.*Use either"
+    message = "puts trees or tags into the text, so variants find no trees.*Use either"
     with pytest.raises(UsageError, match=message):
         tree_requirements(recipe)
-
-
-def test_trees_beside_a_text_with_task_tags_are_refused(tmp_path):
-    corpus_of(tmp_path)
-    recipe_of(tmp_path)
-    message = " ".join(fail(2, "prepare", "multi.yaml", "--trees", cwd=tmp_path).split())
-    assert "tasks.parsing, which changes the source text" in message
 
 
 def test_given_bracketings_are_taken_as_they_are_and_named_if_missing_or_too_few(tmp_path):
