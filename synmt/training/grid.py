@@ -106,7 +106,8 @@ def train_grid(
     else:
         ends = {}
         for number, run in enumerate(planned, start=1):
-            if _is_stopped(stop, processes):
+            # if any process has to stop, all do
+            if processes.sum(int(stop.is_set()))[0] if processes else stop.is_set():
                 break
             yield NextRun(run.folder, number, len(planned), run not in left)
             end = None
@@ -165,11 +166,6 @@ def _train(
 
         # torch stops compiling a function that it has compiled for several models
         torch.compiler.reset()
-
-
-def _is_stopped(stop: threading.Event, processes: Processes | None) -> bool:
-    """Return whether any process has to stop."""
-    return processes.sum(int(stop.is_set()))[0] > 0 if processes else stop.is_set()
 
 
 def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:

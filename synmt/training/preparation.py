@@ -20,6 +20,7 @@ from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import task_corpus, with_bracketings, with_trees, without_filters
 from synmt.files.language import warn_of_file
 from synmt.files.links import own_folder
+from synmt.files.schemas import ParseCost
 from synmt.syntax.arcs import without_arcs
 from synmt.tokenization.word_tokenizer import WordTokenizer
 from synmt.training.initial import Adopted
@@ -55,14 +56,14 @@ class Prepared:
 
     corpus: Corpus
     folder: Path
-    trees: Mapping[Side, str] = field(default_factory=dict)
-    made_by: Mapping[Side, str] = field(default_factory=dict)
-    parser: Mapping[str, Any] | None = None
-    tokenizers: Mapping[Side, WordTokenizer] = field(default_factory=dict)
-    raw: Corpus | None = None
-    parse_costs: Mapping[Side, Mapping[str, Any]] = field(default_factory=dict)
-    inputs: Inputs = field(default_factory=dict)
-    new: bool = field(default=True, compare=False)
+    trees: Mapping[Side, str]
+    made_by: Mapping[Side, str]
+    parser: Mapping[str, Any] | None
+    tokenizers: Mapping[Side, WordTokenizer]
+    raw: Corpus
+    parse_costs: Mapping[Side, ParseCost]
+    inputs: Inputs
+    new: bool = field(compare=False)
 
 
 class Preparation:

@@ -93,9 +93,8 @@ class TrainingStage(Stage[int]):
         return self.of.run.steps()
 
     def size(self) -> str:
-        last = self.of.recipe.training.max_steps
-        begun = 0 if self.of.overwrite else self.of.run.reached()
-        return f"{begun:,} of {last:,} steps are done" if begun else f"{last:,} steps"
+        done = 0 if self.of.overwrite else self.of.run.reached()
+        return f"{done:,} of {self.of.recipe.training.max_steps:,} steps are done"
 
 
 @dataclass(eq=False)

@@ -31,7 +31,6 @@ from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
-from synmt.tokenization.word_tokenizer import RAW
 from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.preparation import Prepared
 from synmt.training.records import ScoreRecord
@@ -157,9 +156,9 @@ def validation_bleu(
     recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
 ) -> Callable[[Seq2Seq], float]:
     """Make the function that translates the validation text and computes its BLEU."""
-    settings, tokenizer = recipe.evaluation, prepared.tokenizers.get("target", RAW)
+    settings, tokenizer = recipe.evaluation, prepared.tokenizers["target"]
     on_tokens = settings.on == "tokens"
-    corpus = prepared.corpus if on_tokens else prepared.raw or prepared.corpus
+    corpus = prepared.corpus if on_tokens else prepared.raw
     text = list(read_lines(corpus.valid.target))
     if tokenizer.recipe.already_cut and not on_tokens:
         text = [tokenizer.join(line) for line in text]

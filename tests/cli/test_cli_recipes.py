@@ -153,7 +153,7 @@ def test_a_dry_run_counts_lines_and_the_steps_that_are_left(recipe, place):
 
     assert planned(20)["parse train.en"] == ("to do", "32 lines")
     assert planned(20)["translate and score runs/small/tests/test"] == ("to do", "4 lines")
-    assert planned(20)["train runs/small"] == ("to do", "20 steps")
+    assert planned(20)["train runs/small"] == ("to do", "0 of 20 steps are done")
     succeed("train", recipe, "training.max_steps=8")
     assert planned(20)["train runs/small"] == ("to do", "8 of 20 steps are done")
 
@@ -220,7 +220,7 @@ def test_every_shipped_recipe_has_a_plan_without_text_and_without_a_network(plac
         steps = {step.what.split(" runs/")[0]: step for step in plan_training(name)}
         assert "build the text" in " ".join(steps)
         assert steps["train"].state == "to do"
-        assert re.match(r"[\d,]+ steps", steps["train"].size), name
+        assert re.match(r"0 of [\d,]+ steps", steps["train"].size), name
     assert not snapshot(place)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from task_texts import PAIRS, TREES, corpus_of, lines, recipe_of
-from tiny import fail, succeed, write_corpus, write_lines
+from tiny import succeed, write_corpus, write_lines
 
 from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
