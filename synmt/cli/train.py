@@ -110,7 +110,9 @@ def train(options: TrainArguments) -> None:
             from synmt.training import pipeline
 
         start = partial(pipeline.train, recipes[0], overrides)
-    stop, again = threading.Event(), "the same command" + " without --overwrite" * overwrite
+    stop, again = threading.Event(), "the same command"
+    if overwrite:
+        again += " without --overwrite (it leaves runs as they are that were not replaced yet)"
     with _cluster_of_first_process(options.cluster):
         records = start(runs=options.runs, data=options.data, overwrite=overwrite, stop=stop)
         with closing(records):

@@ -119,11 +119,14 @@ def train_grid(
             ends[run.folder] = end if isinstance(end, FailedRun) else None
     failed = [end for end in ends.values() if end]
     finished = [run for run in planned if run.folder in ends and not ends[run.folder]]
-    interrupted = len(ends) < len(planned)
-    shown = not interrupted and (processes is None or processes.rank == 0)
-    folders = [run.folder for run in finished]
-    status = "interrupted" if interrupted else "finished"
-    yield GridRecord(status, folders, failed, compare_runs(finished) if shown else {})
+    all_ended = len(ends) == len(planned)
+    shown = all_ended and (processes is None or processes.rank == 0)
+    yield GridRecord(
+        "finished" if all_ended else "interrupted",
+        [run.folder for run in finished],
+        failed,
+        compare_runs(finished) if shown else {},
+    )
 
 
 def train_run(

@@ -85,15 +85,15 @@ def grid_runs(
     are those of `train_grid`. Raises a UsageError that names every recipe that is wrong, or two
     runs with the same name.
     """
-    systems, errors = list[tuple[str, Recipe]](), dict[str, SynmtError]()
+    systems, errors = list[tuple[str, Recipe]](), list[SynmtError]()
     for recipe in recipes:
         try:
             system = recipe.name if isinstance(recipe, Recipe) else str(recipe)
             systems.append((system, load_recipe(recipe, overrides)))
         except SynmtError as error:
-            errors[str(error)] = error
+            errors.append(error)
     if errors:
-        raise all_in_one(list(errors.values()))
+        raise all_in_one(errors)
     if not systems:
         raise UsageError("there is no recipe to train")
     columns = [

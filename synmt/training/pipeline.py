@@ -258,11 +258,11 @@ def _features(
 ) -> FeatureValues:
     """Find the values of learned features: those of the run, of `model.init`, or of the training
     text."""
-    if known := run.features():
-        return known
-    learned = learn_features(data, trees["source"]) if "source" in trees else {}
-    if learned and recipe.model.init is not None:
-        learned = {**learned, **Run(recipe.model.init.expanduser()).features()}
-    if learned:
-        run.write_features(learned)
-    return learned
+    features, init = run.features(), recipe.model.init
+    if not features and "source" in trees:
+        features = learn_features(data, trees["source"])
+        if features and init is not None:
+            features = {**features, **Run(init.expanduser()).features()}
+        if features:
+            run.write_features(features)
+    return features

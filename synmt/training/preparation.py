@@ -18,7 +18,6 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import task_corpus, with_bracketings, with_trees, without_filters
-from synmt.files.language import warn_of_file
 from synmt.files.links import own_folder
 from synmt.files.schemas import ParseCost
 from synmt.syntax.arcs import without_arcs
@@ -120,7 +119,9 @@ class Preparation:
         prepared = PreparedCorpus.open(self.pieces.result)
         for text in relation_warnings(self.requirements, prepared, trees):
             _logger.warning("%s", text)
-        costs = {side: parse.cost() for side, parse in self.parses.items()}
+        costs: dict[Side, ParseCost] = {
+            side: cost for side, parse in self.parses.items() if (cost := parse.cost())
+        }
         return Prepared(
             corpus=self.task.result,
             folder=self.pieces.result,
@@ -129,7 +130,7 @@ class Preparation:
             parser=sources["source"].identity if has_parser else None,
             tokenizers=self.words.result[1],
             raw=self.text.result,
-            parse_costs={side: cost for side, cost in costs.items() if cost},
+            parse_costs=costs,
             inputs=self._inputs(),
             new=new,
         )
@@ -212,10 +213,6 @@ class PieceStage(_DataStage[Path]):
         return self._folder
 
     def make(self) -> Path:
-        text = self.of.text.result
-        for files in text.splits().values():
-            warn_of_file(files.source, text.source, other=text.target)
-            warn_of_file(files.target, text.target, other=text.source)
         prepare(self.recipe, self.of.task.result, self._folder, self.of.vocabularies)
         return self._folder
 
@@ -267,9 +264,7 @@ def relation_warnings(
     """
     warnings = []
     for side, name in trees.items():
-        facts = prepared.annotations()[name]
         for variant in requirements[side].variants:
-            has_arcs = facts["arcs"] and any(signal.needs == "arcs" for signal in variant.signals)
-            counts = facts["arc_relations" if has_arcs else "relations"]["train"]
+            counts = prepared.annotations()[name]["relations"]["train"]
             warnings += variant.kind.relation_warnings(counts, **variant.options)
     return list(dict.fromkeys(warnings))

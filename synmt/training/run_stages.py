@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from synmt.training.checks import check_run_folder
 from synmt.training.finished import check_inputs, is_complete, missing_tests
 from synmt.training.lifecycle import write_final_weights
 from synmt.training.preparation import Preparation
-from synmt.training.stages import Estimate, Stage, run_stages
+from synmt.training.stages import Result, Stage, run_stages
 from synmt.training.test_sets import check_tests, translate_tests
 from synmt.training.text_stages import TextStage
 from synmt.training.tree_sources import TreeRequirements
@@ -72,17 +71,20 @@ class RunStages:
                 self.run.write_recipe(self.recipe)
 
 
-@dataclass(eq=False)
-class TrainingStage(Stage[int]):
+class _RunStage(Stage[Result]):
+    """A stage of a run."""
+
+    verb = ""
+
+    def __init__(self, of: RunStages) -> None:
+        self.of, self.name = of, f"{self.verb} {of.run.folder}"
+
+
+class TrainingStage(_RunStage[int]):
     """Trains the model; the result is the number of steps. Training yields records, so
     `train_prepared` makes it; this only writes final weights that were removed."""
 
-    of: RunStages
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """What a dry run shows."""
-        return f"train {self.of.run.folder}"
+    verb = "train"
 
     def find(self) -> int | None:
         return self.of.run.steps() if self.of.finished and self.of.run.weights.exists() else None
@@ -93,15 +95,14 @@ class TrainingStage(Stage[int]):
         return self.of.run.steps()
 
     def size(self) -> str:
-        done = 0 if self.of.overwrite else self.of.run.reached()
+        done = self.known or (0 if self.of.overwrite else self.of.run.reached())
         return f"{done:,} of {self.of.recipe.training.max_steps:,} steps are done"
 
 
-@dataclass(eq=False)
-class TranslationStage(Stage[bool]):
+class TranslationStage(_RunStage[bool]):
     """Translates and scores the test sets with the final weights."""
 
-    of: RunStages
+    verb = "translate the test sets of"
 
     def find(self) -> bool | None:
         return True if self.of.finished and not self.of.missing() else None
@@ -113,9 +114,5 @@ class TranslationStage(Stage[bool]):
         translate_tests(self.of.run, self.of.recipe, tests)
         return True
 
-    def estimates(self) -> Iterator[Estimate]:
-        recipe, missing = self.of.recipe, self.of.missing()
-        for name in test_names(recipe.corpus, recipe.source, recipe.target):
-            what = f"translate and score {self.of.run.test_folder(name)}"
-            lines = self.of.preparation.text.lines(name)
-            yield Estimate(what, name not in missing, lines)
+    def size(self) -> str:
+        return ", ".join(self.of.missing())

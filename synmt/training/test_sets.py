@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,6 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import RETRANSLATE
-from synmt.evaluation.cost import cost_line
 from synmt.evaluation.metrics import cached_score, make_metric, options_of, score
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.spaces import warn_of_unspaced
@@ -35,8 +33,6 @@ from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.preparation import Prepared
 from synmt.training.records import ScoreRecord
 from synmt.training.tree_sources import all_given_trees, given_trees, tree_requirements
-
-_logger = logging.getLogger(__name__)
 
 
 def check_tests(recipe: Recipe, corpus: Corpus, tests: Mapping[str, SplitFiles]) -> None:
@@ -145,11 +141,10 @@ def _write_scores(folder: Path, recipe: Recipe, text: _Texts, words: _Texts) -> 
 
 
 def read_results(run: Run) -> Iterator[ScoreRecord]:
-    """Read the scores of all test sets; logs what the run cost."""
+    """Read the scores of all test sets."""
     for path in sorted(run.folder.glob("tests/*/scores.json")):
         for metric, values in read_json(path, dict[str, ScoreOfTest], do=RETRANSLATE).items():
             yield ScoreRecord(path.parent.name, metric, values["score"], values["signature"])
-    _logger.info("cost: %s", cost_line(run))
 
 
 def validation_bleu(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.resolve import estimates, find_corpus, resolve, stated_counts
+from synmt.corpora.resolve import estimates, find_corpus, resolve
 from synmt.data.prepare import check_lengths
 from synmt.files.json_files import read_cached_json
 from synmt.files.links import own_folder
@@ -59,14 +59,6 @@ class TextStage(Stage[Corpus]):
             size = f"{step.size:,} bytes" if step.size else ""
             yield Estimate(step.what, step.state == "done", size, step.problem)
 
-    def lines(self, split: str) -> str:
-        """Count the lines of a split; empty if they are not known yet."""
-        if self.known:
-            count = count_lines(self.known.splits()[split].source)
-        else:
-            count = stated_counts(self.where[0]).get(split)
-        return f"{count:,} lines" if count is not None else ""
-
 
 class SourceStage(Stage[dict[Side, TreeSource]]):
     """Finds the trees or the parser of each side, before any long work; Stanza's missing models are
@@ -109,10 +101,8 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
         """List language and package of each parser that has to be downloaded; raises SynmtError for
         one that cannot be had."""
         models = list[tuple[str, str]]()
-        for side in SIDES:
+        for side in filter(self.parses, SIDES):
             settings, language = self.recipe.parser_of(side), self.recipe.language_of(side)
-            if not self.parses(side):
-                continue
             if settings.model == "official" and not is_complete(language, settings.package):
                 models.append((language, settings.package))
             else:
@@ -217,11 +207,12 @@ class ParseStage(Stage[dict[str, Path]]):
         """Read what it took to parse the training text, if that is known."""
         return read_parse_cost(self.result["train"]) if self.is_done() else None
 
-    def estimates(self) -> Iterator[Estimate]:
-        if not self.sources.are_given(self.side):
-            for split in self.splits:
-                name = f"parse {split}.{self.words.recipe.language_of(self.side)}"
-                yield Estimate(name, self.known is not None, self.words.text.lines(split))
+    def size(self) -> str:
+        text = self.words.text.known
+        return f"{count_lines(text.train.source):,} lines" if text else ""
+
+    def estimates(self) -> Iterable[Estimate]:
+        return [] if self.sources.are_given(self.side) else super().estimates()
 
     def _text(self, split: str) -> Path:
         return getattr(self.words.result[0].splits()[split], self.side)

@@ -130,9 +130,9 @@ def test_a_dry_run_says_at_every_moment_what_is_there_and_writes_nothing(recipe,
         assert snapshot(place) == before
         return found
 
-    tested = "translate and score runs/small/tests/test"
+    tested = "translate the test sets of runs/small"
     train = {"train runs/small": "to do", tested: "to do"}
-    steps = ["prepare", "parse train.en", "parse valid.en", "add trees to the source", *train]
+    steps = ["prepare", "parse the source", "add trees to the source", *train]
     assert planned() == {"find the text": "done", **dict.fromkeys(steps, "to do")}
     assert list(planned())[1:] == steps
     succeed("prepare", recipe)
@@ -140,7 +140,7 @@ def test_a_dry_run_says_at_every_moment_what_is_there_and_writes_nothing(recipe,
     assert planned() == prepared | train
     # another vocabulary needs another prepared corpus, but the same trees
     other = planned("vocabulary.size=100")
-    assert [other[step] for step in steps[:3]] == ["to do", "done", "done"]
+    assert [other[step] for step in steps[:2]] == ["to do", "done"]
     succeed("train", recipe)
     assert planned() == dict.fromkeys(train, "done")
     (place / "here/runs/small/tests/test/hypothesis.txt").unlink()
@@ -151,8 +151,8 @@ def test_a_dry_run_counts_lines_and_the_steps_that_are_left(recipe, place):
     def planned(steps):
         return table(succeed("train", recipe, f"training.max_steps={steps}", "--dry-run"))
 
-    assert planned(20)["parse train.en"] == ("to do", "32 lines")
-    assert planned(20)["translate and score runs/small/tests/test"] == ("to do", "4 lines")
+    assert planned(20)["parse the source"] == ("to do", "32 lines")
+    assert planned(20)["translate the test sets of runs/small"] == ("to do", "test")
     assert planned(20)["train runs/small"] == ("to do", "0 of 20 steps are done")
     succeed("train", recipe, "training.max_steps=8")
     assert planned(20)["train runs/small"] == ("to do", "8 of 20 steps are done")
@@ -161,12 +161,12 @@ def test_a_dry_run_counts_lines_and_the_steps_that_are_left(recipe, place):
 @pytest.mark.parametrize(
     "line",
     """
-    parser.control=none | prepare; parse train.en; parse valid.en; add trees to the source
+    parser.control=none | prepare; parse the source; add trees to the source
     parser.control=gold | prepare; add trees to the source
-    PLAIN --trees | prepare; parse train.en; parse valid.en; add trees to the source
+    PLAIN --trees | prepare; parse the source; add trees to the source
     PLAIN | prepare
     PLAIN text.tokenizer=char | tokenize the text; prepare
-    PLAIN tasks.parsing=dependencies | parse train.en; write sentences with tasks; prepare
+    PLAIN tasks.parsing=dependencies | parse the source; write sentences with tasks; prepare
     """.replace("PLAIN", "syntax.variants=[]")
     .strip()
     .splitlines(),
@@ -211,7 +211,7 @@ def test_with_a_network_the_servers_are_asked_for_sizes(place, monkeypatch):
         assert not server.requests.total()
     assert rows[f"download https://{name}/train.en.gz"] == ("to do", "2,345,678 bytes")
     assert rows[f"download https://{name}/val.en.gz"] == ("to do",)
-    assert rows["parse train.en"] == ("to do", "29,000 lines")
+    assert rows["parse the source"] == ("to do",)
     assert not snapshot(place)
 
 

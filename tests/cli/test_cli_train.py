@@ -144,7 +144,7 @@ def test_advice_does_not_restart_what_was_stopped_or_failed(
         patch.setattr(pipeline, "train_prepared", fail_to_train)
         errors = fail(1, *given)
     assert ("Leave out --overwrite to resume the run" in errors) == bool(overwrite)
-    assert not seeds or f"2 of 2 runs failed. {again} to try them again" in errors
+    assert not seeds or f"2 of 2 runs failed. {again}" in errors
     alone, many = RunRecord(place, "interrupted", 5), GridRecord("interrupted", [place], [], {})
     monkeypatch.setattr(pipeline, "train", lambda *_, **__: (yield alone))
     monkeypatch.setattr(grid, "train_grid", lambda *_, **__: (yield many))
@@ -282,8 +282,9 @@ def test_a_finished_run_translates_test_sets_that_are_new_or_have_changed(finish
     recipe.write_text(recipe.read_text().replace("later.", "valid."), encoding="utf-8")
     (text / "test.de").write_text("Ein anderer Satz.\n" * 4)
     plan = succeed("train", recipe, "--dry-run", cwd=finished).stdout.decode()
-    for name in ("later", "test"):
-        assert f"translate and score runs/tiny/tests/{name}" in plan
+    assert re.search(
+        r"translate the test sets of runs/tiny +to do +(test, later|later, test)", plan
+    )
     train(finished, "tiny.yaml")
     assert (tests / "test/reference.txt").read_bytes() == (text / "test.de").read_bytes()
     # without a record, as in runs of earlier versions, nothing is known to have changed
