@@ -94,8 +94,7 @@ def train(options: TrainArguments) -> None:
         )
     seeds, overwrite = _parse_seeds(options.seeds), options.overwrite
     if options.dry_run:
-        with loading():
-            from synmt.training.grid import plan_grid
+        from synmt.training.grid import plan_grid
 
         plan = partial(plan_grid, recipes, overrides, seeds=seeds)
         show_plan(plan(runs=options.runs, data=options.data, overwrite=overwrite))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
-from synmt.evaluation.outputs import tests_of, the_test_set
+from synmt.evaluation.outputs import tests_of
 from synmt.parallel.engine import cluster_in_use, trainings_on
 from synmt.parallel.torchrun import started
 from synmt.recipe.schema import Recipe
@@ -151,9 +151,13 @@ def _train(
     has ended."""
     from synmt.training import pipeline
 
-    runs = run.folder.parent
     steps = pipeline.train(
-        run.recipe, runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes
+        run.recipe,
+        runs=run.folder.parent,
+        data=data,
+        overwrite=overwrite,
+        stop=stop,
+        processes=processes,
     )
     try:
         with naming_lack_of_memory(), closing(steps):
@@ -188,7 +192,7 @@ def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
             folders = [run.folder for run in members]
             comparisons[test] = compare_systems(folders, options=options)
         except SynmtError as error:
-            _logger.warning("there is no table for %s: %s", the_test_set(test), error)
+            _logger.warning("there is no table for the test set %s: %s", test, error)
     return comparisons
 
 
@@ -214,7 +218,7 @@ def plan_grid(
         recipe = run.recipe
         if before := waits_for(run, planned):
             what = f"train {run.folder}"
-            steps[what,] = Estimate(what, size=f"with the weights of {before}")
+            steps[(what,)] = Estimate(what, size=f"with the weights of {before}")
             continue
         where = repr((recipe.corpus, recipe.source, recipe.target))
         text = texts.setdefault(where, TextStage(recipe))

@@ -94,8 +94,6 @@ def grid_runs(
             errors.append(error)
     if errors:
         raise all_in_one(errors)
-    if not systems:
-        raise UsageError("there is no recipe to train")
     columns = [
         [GridRun(system, recipe, Path(runs) / recipe.name) for recipe in _with_seeds(recipe, seeds)]
         for system, recipe in systems

@@ -155,7 +155,7 @@ class _DataStage(Stage[Result]):
     """A stage of a preparation, which knows all others."""
 
     def __init__(self, of: Preparation) -> None:
-        self.of, self.recipe, self.data = of, of.recipe, of.data
+        self.of, self.recipe = of, of.recipe
 
 
 class TaskStage(_DataStage[Corpus]):
@@ -178,11 +178,11 @@ class TaskStage(_DataStage[Corpus]):
         if not parse.is_done():
             return None
         train, *valid = parse.result.values()
-        made = task_corpus(self.recipe, words, train, self.data / "tasks", *valid)
+        made = task_corpus(self.recipe, words, train, self.of.data / "tasks", *valid)
         return made if made.train.source.is_file() else None
 
     def make(self) -> Corpus:
-        words, folder = self.of.words.result[0], own_folder(self.data / "tasks")
+        words, folder = self.of.words.result[0], own_folder(self.of.data / "tasks")
         if self.recipe.tasks.trees == "bracketings":
             return with_bracketings(self.recipe, words, folder)
         train, *valid = self.of.parses["source"].result.values()
@@ -202,7 +202,7 @@ class PieceStage(_DataStage[Path]):
     @cached_property
     def _folder(self) -> Path:
         corpus, vocabularies = self.of.task.result, self.of.vocabularies
-        return prepared_folder(self.data / "prepared", self.recipe, corpus, vocabularies)
+        return prepared_folder(self.of.data / "prepared", self.recipe, corpus, vocabularies)
 
     def find(self) -> Path | None:
         corpus = self.of.task.known

@@ -8,6 +8,7 @@ from typing import Any
 
 from synmt.arrays import Side
 from synmt.corpora.items import test_names
+from synmt.data.prepare import check_lengths
 from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.recipe.schema import Recipe
@@ -17,9 +18,9 @@ from synmt.training.finished import check_inputs, is_complete, missing_tests
 from synmt.training.lifecycle import write_final_weights
 from synmt.training.preparation import Preparation
 from synmt.training.stages import Result, Stage, run_stages
-from synmt.training.test_sets import check_tests, translate_tests
+from synmt.training.test_sets import translate_tests
 from synmt.training.text_stages import TextStage
-from synmt.training.tree_sources import TreeRequirements
+from synmt.training.tree_sources import TreeRequirements, all_given_trees
 
 
 class RunStages:
@@ -108,10 +109,14 @@ class TranslationStage(_RunStage[bool]):
         return True if self.of.finished and not self.of.missing() else None
 
     def make(self) -> bool:
-        text = self.of.preparation.text.result
+        recipe, preparation = self.of.recipe, self.of.preparation
+        text, needs = preparation.text.result, preparation.requirements["source"]
         tests = {name: text.test[name] for name in self.of.missing()}
-        check_tests(self.of.recipe, text, tests)
-        translate_tests(self.of.run, self.of.recipe, tests)
+        check_lengths(tests)
+        if needs.to_run:
+            # either all texts come with trees, or none
+            all_given_trees(recipe, text, "source", needs)
+        translate_tests(self.of.run, recipe, tests)
         return True
 
     def size(self) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from synmt.arrays import SIDES
-from synmt.corpora.corpus import Corpus
-from synmt.data.prepare import check_lengths
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import windows
@@ -32,15 +30,7 @@ from synmt.syntax.conllu import read_parses
 from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.preparation import Prepared
 from synmt.training.records import ScoreRecord
-from synmt.training.tree_sources import all_given_trees, given_trees, tree_requirements
-
-
-def check_tests(recipe: Recipe, corpus: Corpus, tests: Mapping[str, SplitFiles]) -> None:
-    """Check the files of some test sets of a corpus, before any long work."""
-    check_lengths(tests)
-    requirements = tree_requirements(recipe)["source"]
-    if requirements.to_run:
-        all_given_trees(recipe, corpus, "source", requirements)
+from synmt.training.tree_sources import given_trees
 
 
 def translate_tests(

@@ -51,13 +51,18 @@ class TextStage(Stage[Corpus]):
     def make(self) -> Corpus:
         return resolve(*self.where)
 
-    def estimates(self) -> Iterator[Estimate]:
+    def estimates(self) -> Iterable[Estimate]:
         if self.known:
-            yield Estimate(self.name, is_done=True)
-            return
-        for step in estimates(*self.where):
-            size = f"{step.size:,} bytes" if step.size else ""
-            yield Estimate(step.what, step.state == "done", size, step.problem)
+            return super().estimates()
+        return [
+            Estimate(
+                step.what,
+                step.state == "done",
+                f"{step.size:,} bytes" if step.size else "",
+                step.problem,
+            )
+            for step in estimates(*self.where)
+        ]
 
 
 class SourceStage(Stage[dict[Side, TreeSource]]):

@@ -42,6 +42,7 @@ class TreeRequirements:
     features: what they need to know of words besides tag and relation, some of
         feature_signals.STORED.
     variants: those of the side, once for each layer.
+    splits: those whose trees are read before training.
     """
 
     to_run: bool
@@ -52,11 +53,7 @@ class TreeRequirements:
     as_text: bool = False
     features: tuple[str, ...] = ()
     variants: tuple[PlacedVariant, ...] = ()
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits whose trees are read before training."""
-        return ("train",) if self.as_text and not self.to_run else ("train", "valid")
+    splits: tuple[str, ...] = ("train", "valid")
 
     @property
     def of_parser(self) -> tuple[str, ...]:
@@ -71,14 +68,11 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
 
     code: where the run keeps the source of variants outside synmt.
     """
-    placed = place_variants(recipe.model, recipe.syntax, code=code)
-    variants = {side: [variant for layer in placed[side] for variant in layer] for side in SIDES}
-    requirements: dict[Side, TreeRequirements] = {
-        side: _requirements(variants[side], recipe.parser_of(side)) for side in SIDES
-    }
-    tasks = recipe.tasks
+    placed, tasks = place_variants(recipe.model, recipe.syntax, code=code), recipe.tasks
+    requirements: dict[Side, TreeRequirements] = {}
     for side in SIDES:
-        signals = [signal for variant in variants[side] for signal in variant.signals]
+        variants = [variant for layer in placed[side] for variant in layer]
+        signals = [signal for variant in variants for signal in variant.signals]
         if signals and tasks.trees != "none":
             raise UsageError(
                 f"tasks.{tasks.key} puts trees or tags into the text, so variants find no trees",
@@ -86,16 +80,21 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
                 do=f"Use either tasks.{tasks.key} or variants that read trees",
             )
         _check_control(recipe, side, signals)
+        requirements[side] = _requirements(variants, signals, recipe.parser_of(side))
     if tasks.trees != "none":
-        read = tasks.trees == "dependencies"
         requirements["source"] = TreeRequirements(
-            tasks.mixed_only, True, dependencies=read, as_text=True
+            to_run=tasks.mixed_only,
+            to_learn=True,
+            dependencies=tasks.trees == "dependencies",
+            as_text=True,
+            splits=("train", "valid") if tasks.mixed_only else ("train",),
         )
     return requirements
 
 
-def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
-    signals = [signal for variant in variants for signal in variant.signals]
+def _requirements(
+    variants: Sequence[PlacedVariant], signals: Sequence[Signal], parser: ParserRecipe
+) -> TreeRequirements:
     needed, are_given = {signal.needs for signal in signals}, parser.constituents == "given"
     return TreeRequirements(
         any(variant.reads for variant in variants),
@@ -190,7 +189,9 @@ def find_source(
     given = all_given_trees(recipe, corpus, side, requirements)
     parser = None
     if not given:
-        parser = make_parser(recipe, side, arcs=requirements.arcs)
+        parser = make_parser(recipe, side)
+        if requirements.arcs:
+            parser = parser.with_arcs()
         if requirements.of_parser:
             parser = parser.with_features(requirements.of_parser)
     files = {split: path for split, path in given.items() if split in requirements.splits}
@@ -276,9 +277,7 @@ def _check_given(path: Path, requirements: TreeRequirements) -> None:
         raise without_scenes(where)
 
 
-def make_parser(
-    recipe: Recipe, side: Side, model: str | None = None, *, arcs: bool = False
-) -> StanzaParser:
+def make_parser(recipe: Recipe, side: Side, model: str | None = None) -> StanzaParser:
     """Make a parser of one side, with this model or that of the recipe; it is loaded when it first
     parses.
 
@@ -292,7 +291,6 @@ def make_parser(
             # the recipe's package belongs to the recipe's model
             package=settings.package if model in (None, settings.model) else "default",
             device=settings.device,
-            arcs=arcs,
             download=True,
             pretokenized=recipe.text_of(side).tokenizes,
         )

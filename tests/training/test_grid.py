@@ -107,7 +107,6 @@ plain; [3, -1]; ; {NO_SEEDS}
 plain; [{1 << 64}]; ; {NO_SEEDS}
 plain; [1, 1]; ; or different seeds
 plain; 20261122; ; A number from 1 to 1000, .* For a single seed, write a comma after it
-; ; ; there is no recipe to train
 plain pascal plain; ; ; ^plain and plain would both train runs/plain. {SAME}$
 plain other/plain.yaml; ; ; ^plain and other/plain.yaml would both train runs/plain. {SAME}$
 plain pascal; ; name=x; ^plain and pascal would both train runs/x. {SAME}$
@@ -212,6 +211,8 @@ def test_runs_without_a_test_set_that_can_be_compared_have_no_table(tested, capl
     assert not caplog.text
     b, c = tested("b", "test"), tested("c", "test", references=["Ein anderer Satz ."] * 4)
     assert not compare_runs([b, c])
-    assert "no table for the test set: c: its test set 'test' is not that of b: l" in caplog.text
+    assert (
+        "no table for the test set test: c: its test set 'test' is not that of b: l" in caplog.text
+    )
     # one system has a table of its own
     assert [*compare_runs([b])] == ["test"]
