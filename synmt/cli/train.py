@@ -167,8 +167,8 @@ def _draw(records: Iterable[Record | GridStep], stop: threading.Event, again: st
                 console.remark(f"{record.test}: {score}")
             elif isinstance(record, RunRecord):
                 if record.status == "interrupted":
-                    steps = f"step {record.steps:,} is saved"
-                    console.remark(f"stopped; {steps}. Run {again} to resume")
+                    saved = f"stopped; step {record.steps:,} is saved"
+                    console.remark(f"{saved}. Run {again} to resume")
                     raise KeyboardInterrupt
                 console.remark(f"run: {record.folder}")
             elif isinstance(record, NextRun):

@@ -33,7 +33,6 @@ from synmt.training.grid_runs import (
     check_grid,
     failure_of,
     grid_runs,
-    runs_left,
     waits_for,
 )
 from synmt.training.records import RunRecord
@@ -94,8 +93,7 @@ def train_grid(
     recipe.
     """
     planned, stop = grid_runs(recipes, overrides, seeds=seeds, runs=runs), stop or threading.Event()
-    left = runs_left(planned, overwrite=overwrite)
-    check_grid(planned, left, overwrite=overwrite)
+    left = check_grid(planned, overwrite=overwrite)
     if processes is None and (left or started().count > 1):
         from synmt.training.distributed import join_processes
 
@@ -212,7 +210,7 @@ def plan_grid(
     from synmt.training.tree_sources import tree_requirements
 
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
-    check_grid(planned, runs_left(planned, overwrite=overwrite), overwrite=overwrite)
+    check_grid(planned, overwrite=overwrite)
     steps, texts = dict[tuple[str, ...], Estimate](), dict[str, TextStage]()
     for run in planned:
         recipe = run.recipe

@@ -138,21 +138,17 @@ def _with_seed(recipe: Recipe, seed: int) -> Recipe:
     )
 
 
-def runs_left(planned: Sequence[GridRun], *, overwrite: bool) -> list[GridRun]:
-    """Choose the runs that have not finished, or lack something."""
-    return [run for run in planned if overwrite or not is_complete(Run(run.folder), run.recipe)]
-
-
-def check_grid(planned: Sequence[GridRun], left: Sequence[GridRun], *, overwrite: bool) -> None:
+def check_grid(planned: Sequence[GridRun], *, overwrite: bool) -> list[GridRun]:
     """Check recipes, folders and inputs of all runs before the first one begins; raises all
     problems together.
 
-    left: the runs that are still to be done; torch is loaded for them only.
+    Returns the runs that have not finished, or lack something; torch is loaded for them only.
     """
-    errors: dict[str, SynmtError] = {}
+    left, errors = list[GridRun](), dict[str, SynmtError]()
     for run in planned:
         try:
-            if run in left:
+            if overwrite or not is_complete(Run(run.folder), run.recipe):
+                left.append(run)
                 _check_run(run, planned, overwrite=overwrite)
             if not overwrite:
                 check_inputs(Run(run.folder), run.recipe)
@@ -161,6 +157,7 @@ def check_grid(planned: Sequence[GridRun], left: Sequence[GridRun], *, overwrite
             errors[str(error)] = error
     if errors:
         raise all_in_one(list(errors.values()))
+    return left
 
 
 def _check_run(run: GridRun, planned: Sequence[GridRun], *, overwrite: bool) -> None:

@@ -264,7 +264,9 @@ def relation_warnings(
     """
     warnings = []
     for side, name in trees.items():
+        facts = prepared.annotations()[name]
         for variant in requirements[side].variants:
-            counts = prepared.annotations()[name]["relations"]["train"]
+            has_arcs = facts["arcs"] and any(signal.needs == "arcs" for signal in variant.signals)
+            counts = facts["arc_relations" if has_arcs else "relations"]["train"]
             warnings += variant.kind.relation_warnings(counts, **variant.options)
     return list(dict.fromkeys(warnings))

@@ -131,21 +131,21 @@ def test_recipes_and_folders_are_checked_before_the_first_run(here):
     make_run(Path("runs/plain-seed2"))
     runs = grid_runs(["plain", "pascal"], ["evaluation.tokenize=13b"], seeds=2)
     message = r"^plain: .*no tokenization '13b'.*\npascal: .*no tokenization '13b'.*$"
-    assert_refused(message, check_grid, runs, runs, overwrite=False)
+    assert_refused(message, check_grid, runs, overwrite=False)
     runs = grid_runs(["plain", "pascal"], seeds=2)
     started = "^runs/plain-seed2: this run was started with a different recipe: "
-    assert_refused(started, check_grid, runs, runs, overwrite=False)
+    assert_refused(started, check_grid, runs, overwrite=False)
 
 
 def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     write_recipe(Path("tuned.yaml"), Path("text"), model={"init": "runs/plain"}, vocabulary={})
     runs = grid_runs(["plain", "tuned"])
     assert [waits_for(run, runs) for run in runs] == [None, Path("runs/plain")]
-    check_grid(runs, runs, overwrite=False)
+    check_grid(runs, overwrite=False)
     tuned = plan_grid(["plain", "tuned"])[-1]
     assert (tuned.what, tuned.size) == ("train runs/tuned", "with the weights of runs/plain")
     assert_refused(
-        r"^model\.init, runs/plain: no such folder", check_grid, runs[1:], runs[1:], overwrite=False
+        r"^model\.init, runs/plain: no such folder", check_grid, runs[1:], overwrite=False
     )
     make_run(Path("runs/plain"))
     assert waits_for(runs[1], runs) is None
