@@ -163,8 +163,9 @@ def _draw(records: Iterable[Record | GridStep], stop: threading.Event, again: st
                 signals.enter_context(_stopping(stop))
                 console.remark(_start_line(record))
             elif isinstance(record, ScoreRecord):
-                score = f"{record.metric} {record.score:.2f}  {record.signature}"
-                console.remark(f"{record.test}: {score}")
+                console.remark(
+                    f"{record.test}: {record.metric} {record.score:.2f}  {record.signature}"
+                )
             elif isinstance(record, RunRecord):
                 if record.status == "interrupted":
                     saved = f"stopped; step {record.steps:,} is saved"

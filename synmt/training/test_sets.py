@@ -14,7 +14,6 @@ from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import RETRANSLATE
 from synmt.evaluation.metrics import cached_score, make_metric, options_of, score
 from synmt.evaluation.outputs import tokens_folder
-from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.checksums import recording
 from synmt.files.json_files import read_json
 from synmt.files.links import remove
@@ -147,13 +146,6 @@ def validation_bleu(
     text = list(read_lines(corpus.valid.target))
     if tokenizer.recipe.already_cut and not on_tokens:
         text = [tokenizer.join(line) for line in text]
-    warn_of_unspaced(
-        corpus.valid.target.name,
-        text,
-        ["bleu", *settings.metrics],
-        settings.tokenize,
-        option="`evaluation.tokenize`",
-    )
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     beam_size = {"beam_size": recipe.training.validation_beam_size}
     decoding = recipe.decoding.model_copy(update=beam_size)

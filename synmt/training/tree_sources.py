@@ -21,7 +21,7 @@ from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import is_brackets, read_conllu
 from synmt.syntax.constituents import without_dependencies
-from synmt.syntax.feature_signals import no_parser_makes_scenes, without_scenes
+from synmt.syntax.feature_signals import without_scenes
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.reading import needed_features
 from synmt.syntax.signals import Signal, needs_dependencies, needs_parents
@@ -247,7 +247,7 @@ def all_given_trees(
     for path in found.values():
         _check_given(path, requirements)
     if SCENES in requirements.features and not found:
-        raise no_parser_makes_scenes(f"{side}_parses")
+        raise without_scenes(f"{side}_parses")
     return found
 
 

@@ -138,7 +138,7 @@ BRACKETS = {"name": "distance_transformer", "layers": [1], "heads": 1}
             "train.en.conllu: a variant reads scenes, and these trees have none. Give CoNLL-U for "
             "every text, with `Scenes=1,2` in MISC",
         ),
-        ({}, [], "a variant reads scenes, and no parser makes them"),
+        ({}, [], "a variant reads scenes"),
         ({"control": "random"}, [], "change trees of the source, but nothing in this recipe reads"),
         (
             {"constituents": "given"},
