@@ -12,7 +12,7 @@ from results_plan import Plan
 from synmt.model.build import place_variants
 from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import Recipe
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 TESTED = ("parser", "induced", "none", "mixture")
 """Kinds of systems that someone would use: whether they help is tested."""

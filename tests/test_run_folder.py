@@ -42,10 +42,18 @@ from synmt.training.preparation import Prepared
 from synmt.training.records import Log
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
+CORPUS = Corpus("text", "en", "de", FILES, FILES, {})
 PREPARED = Prepared(
-    Corpus("text", "en", "de", FILES, FILES, {}),
+    CORPUS,
     Path("data/text"),
+    trees={},
     made_by={"source": "parse-source-1"},
+    parser=None,
+    tokenizers={},
+    raw=CORPUS,
+    parse_costs={},
+    inputs={},
+    new=True,
 )
 RECIPE = small_recipe(name="one")
 LONGER = small_recipe(name="one", training={"max_steps": 7})

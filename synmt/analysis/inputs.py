@@ -90,10 +90,10 @@ def find_parser(
 ) -> StanzaParser:
     """Find the parser or tagger of one side: the model that the user named, else the recipe's or
     Stanza's default."""
-    from synmt.training.tree_sources.requirements import make_analysis_parser, parser_section
+    from synmt.training.tree_sources import make_parser, parser_section
 
     try:
-        return make_analysis_parser(recipe, side, model=model)
+        return make_parser(recipe, side, model)
     except SynmtError as error:
         language = recipe.language_of(side)
         why = f"{error.where}: {error.what}" if error.where else error.what

@@ -28,7 +28,7 @@ WHICH_RECIPE = (
 )
 Data = Annotated[Path, Option("Folder of trees and prepared corpora.", metavar="FOLDER")]
 DryRun = Annotated[
-    bool, Option("List the steps and stop: which are done, and the size or time of the rest.")
+    bool, Option("List the steps and stop: which are done, and the size of the rest.")
 ]
 Device = Annotated[str, Option("Device: auto, cpu, cuda, cuda:1 …, mps")]
 

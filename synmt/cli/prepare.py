@@ -74,14 +74,14 @@ def show_plan(steps: Sequence[Estimate]) -> None:
 def show_recipes(words: Sequence[str]) -> None:
     """Print a table of the shipped recipes that match all words."""
     from synmt.reporting.values import Report
-    from synmt.training.recipe_list import list_recipes, recipe_table
+    from synmt.training.recipe_list import recipe_table
 
-    entries = list_recipes(words)
-    if not entries:
+    table = recipe_table(words)
+    if not table.rows:
         raise SynmtError(
             f"no shipped recipe contains {listed(words)}", do="`synmt train --list` shows all"
         )
-    console.show_reports({"recipes": Report(title="", parts=[recipe_table(entries)])})
+    console.show_reports({"recipes": Report(title="", parts=[table])})
 
 
 def show_keys(words: Sequence[str]) -> None:

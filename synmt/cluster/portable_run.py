@@ -66,7 +66,7 @@ class PortableRun:
 
     def _texts(self) -> list[Path]:
         """List the files of text: those to validate and to test with, and truecase models."""
-        corpora = [self.prepared.corpus, *filter(None, [self.prepared.raw])]
+        corpora = [self.prepared.corpus, self.prepared.raw]
         splits = [split for corpus in corpora for split in (corpus.valid, *corpus.test.values())]
         cased = [
             tokenizer.truecaser.path

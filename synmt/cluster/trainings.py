@@ -44,7 +44,6 @@ from synmt.training.preparation import Prepared
 from synmt.training.records import EndRecord, RunRecord
 from synmt.training.run_stages import RunStages
 from synmt.training.test_sets import read_results
-from synmt.training.tree_sources.requirements import all_given_trees, make_parser
 
 _Item = tuple[int, Path, Content]
 """The number of a run, its folder and the content of that."""
@@ -179,13 +178,8 @@ def _begin(
     way = RunStages(Run(run.folder), run.recipe, requirements, data, overwrite=overwrite)
     prepared = way.preparation.run()
     yield prepared
-    needs = requirements["source"]
-    parses = (
-        needs.to_run
-        and prepared.corpus.test
-        and not all_given_trees(way.recipe, prepared.corpus, "source", needs)
-    )
-    parser = make_parser(way.recipe, "source", arcs=bool(needs.arcs)) if parses else None
+    reads_trees = requirements["source"].to_run and prepared.corpus.test
+    parser = way.preparation.sources.result["source"].parser if reads_trees else None
     stack.enter_context(locked(run.folder, "this run"))
     begin_run(way.run, way.recipe, prepared, overwrite=overwrite)
     return PortableRun(way.recipe, prepared, parser)

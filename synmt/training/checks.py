@@ -16,7 +16,7 @@ from synmt.run_folder import Run, check_folder
 from synmt.training.finished import has_finished
 from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
-from synmt.training.tree_sources.requirements import TreeRequirements, tree_requirements
+from synmt.training.tree_sources import TreeRequirements, tree_requirements
 
 Requirements = Mapping[Side, TreeRequirements]
 

@@ -4,15 +4,13 @@ started; small files and stored hashes only, and no torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from synmt.arrays import SIDES
 from synmt.corpora.items import local_tests, named_tests, test_names
 from synmt.corpora.resolve import local_texts
 from synmt.data.inputs import Inputs, describe_input, differences, hash_files, recorded_inputs
-from synmt.errors import RETRANSLATE, SynmtError, UsageError, listed
+from synmt.errors import RETRANSLATE, SynmtError, UsageError
 from synmt.files.json_files import read_json_if_there
 from synmt.files.reading import stored_sha256
 from synmt.parsing.parser import StanzaParser
@@ -37,38 +35,31 @@ def _without_tests(recipe: Recipe) -> Recipe:
 
 
 def is_complete(run: Run, recipe: Recipe) -> bool:
-    """Return whether a run that has finished has its weights, and the translations of all test sets
+    """Return whether a run has finished, and has its weights and the translations of all test sets
     of the recipe."""
-    return run.weights.exists() and run.recipe() == recipe and not missing_tests(run, recipe)
+    there = has_finished(run, recipe) and run.weights.exists() and run.recipe() == recipe
+    return there and not missing_tests(run, recipe)
 
 
-def missing_tests(run: Run, recipe: Recipe) -> dict[str, bool]:
+def missing_tests(run: Run, recipe: Recipe) -> list[str]:
     """Name the test sets whose translations are missing from a finished run, or were made from
-    other files.
-
-    The value tells whether the files of the test set have changed since they were translated.
-    """
+    other files."""
     before, now = named_tests(run.recipe().corpus), named_tests(recipe.corpus)
     local = local_tests(recipe.corpus, recipe.source, recipe.target)
-    hashes = {name: hashes_of(files) for name, files in local.items()}
-    missing = {}
+    missing = []
     for name in test_names(recipe.corpus, recipe.source, recipe.target):
         folder = run.test_folder(name)
         files = ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")
-        there = all((folder / file).is_file() for file in files) and before.get(name) == now.get(
-            name
-        )
-        changed = _has_changed(folder / MADE_FROM, hashes.get(name, {}))
-        if changed or not there:
-            missing[name] = changed
+        # earlier versions recorded no hashes, and files that are gone have none
+        made_from = read_json_if_there(folder / MADE_FROM, dict[str, str], do=RETRANSLATE) or {}
+        hashes = hashes_of(local[name]) if name in local else {}
+        if (
+            before.get(name) != now.get(name)
+            or not all((folder / file).is_file() for file in files)
+            or any(made_from.get(field, digest) != digest for field, digest in hashes.items())
+        ):
+            missing.append(name)
     return missing
-
-
-def _has_changed(record: Path, now: Mapping[str, str]) -> bool:
-    """Compare hashes with those on record; earlier versions recorded none, and files that are gone
-    have no hash."""
-    before = read_json_if_there(record, dict[str, str], do=RETRANSLATE) or {}
-    return any(before.get(field, digest) != digest for field, digest in now.items())
 
 
 def hashes_of(files: SplitFiles) -> dict[str, str]:
@@ -76,17 +67,6 @@ def hashes_of(files: SplitFiles) -> dict[str, str]:
     return {
         field: stored_sha256(path) for field, path in files if path is not None and path.is_file()
     }
-
-
-_SHOWN = 4
-"""Files in one message."""
-
-
-def inputs_error(run: Run, recipe: Recipe, changed: list[str]) -> UsageError:
-    """Make the error for a run whose inputs have changed."""
-    return another_run(
-        run, recipe, f"its inputs have changed since this run was started: {', '.join(changed)}"
-    )
 
 
 def another_run(run: Run, recipe: Recipe, what: str) -> UsageError:
@@ -98,38 +78,35 @@ def another_run(run: Run, recipe: Recipe, what: str) -> UsageError:
     return UsageError(what, where=str(run.folder), do=do)
 
 
-def changed_inputs(run: Run, recipe: Recipe) -> list[str]:
-    """Name the inputs of a run that have changed, each with its files."""
+def check_inputs(run: Run, recipe: Recipe) -> None:
+    """Refuse a run that was started with other texts, trees, parsers or weights than the recipe
+    names now."""
     before = recorded_inputs(run.info()) if run.exists() else {}
     if not before:
-        return []
+        return
     texts = local_texts(recipe.corpus, recipe.source, recipe.target)
-    now: Inputs = _parsers(recipe, before) | _first_weights(run, recipe)
+    now = _parsers(recipe, before) | _first_weights(run, recipe)
     with suppress(SynmtError):
         now |= hash_files(texts, before)
-    found: dict[str, list[str]] = {}
+    changed = []
     for key, file in differences(before, now):
-        path = (
-            recipe.model.init
-            if key == "init"
-            else getattr(texts[key], file)
-            if key in texts
-            else file
-        )
-        found.setdefault(describe_input(key, file), []).append(str(path))
-    return [f"{name} ({listed(files, _SHOWN)})" for name, files in found.items()]
+        path = recipe.model.init if key == "init" else file
+        if key in texts:
+            path = getattr(texts[key], file)
+        changed.append(f"{describe_input(key, file)} ({path})")
+    if changed:
+        what = f"its inputs have changed since this run was started: {', '.join(changed)}"
+        raise another_run(run, recipe, what)
 
 
 def _parsers(recipe: Recipe, recorded: Inputs) -> Inputs:
     """Hash the files of those recorded parsers that are on this machine."""
     found: Inputs = {}
     for side, key in zip(SIDES, ("parser", "target_parser"), strict=True):
-        settings = recipe.parser_of(side)
+        settings, language = recipe.parser_of(side), recipe.language_of(side)
         with suppress(SynmtError):
             if key in recorded:
-                parser = StanzaParser(
-                    recipe.language_of(side), model=settings.model, package=settings.package
-                )
+                parser = StanzaParser(language, model=settings.model, package=settings.package)
                 found[key] = parser.identity["files"]
     return found
 

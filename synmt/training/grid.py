@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.arrays import SIDES
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
-from synmt.evaluation.outputs import tests_of, the_test_set
+from synmt.evaluation.outputs import tests_of
 from synmt.parallel.engine import cluster_in_use, trainings_on
 from synmt.parallel.torchrun import started
 from synmt.recipe.schema import Recipe
@@ -32,10 +31,8 @@ from synmt.training.grid_runs import (
     GridRun,
     NextRun,
     check_grid,
-    check_grid_inputs,
     failure_of,
     grid_runs,
-    runs_left,
     waits_for,
 )
 from synmt.training.records import RunRecord
@@ -60,13 +57,6 @@ class GridRecord:
     finished: list[Path]
     failed: list[FailedRun]
     comparisons: Mapping[str, SystemComparison]
-
-    def reasons(self) -> list[str]:
-        """List the reasons of failed runs, each with its runs."""
-        folders: dict[str, list[str]] = {}
-        for run in self.failed:
-            folders.setdefault(run.reason, []).append(str(run.folder))
-        return [f"{', '.join(runs)}: {reason}" for reason, runs in folders.items()]
 
 
 GridStep = NextRun | ClusterStarted | FailedRun | GridRecord
@@ -103,10 +93,7 @@ def train_grid(
     recipe.
     """
     planned, stop = grid_runs(recipes, overrides, seeds=seeds, runs=runs), stop or threading.Event()
-    left = runs_left(planned, overwrite=overwrite)
-    check_grid(left, planned, overwrite=overwrite)
-    if not overwrite:
-        check_grid_inputs(planned)
+    left = check_grid(planned, overwrite=overwrite)
     if processes is None and (left or started().count > 1):
         from synmt.training.distributed import join_processes
 
@@ -117,7 +104,8 @@ def train_grid(
     else:
         ends = {}
         for number, run in enumerate(planned, start=1):
-            if _is_stopped(stop, processes):
+            # if any process has to stop, all do
+            if processes.sum(int(stop.is_set()))[0] if processes else stop.is_set():
                 break
             yield NextRun(run.folder, number, len(planned), run not in left)
             end = None
@@ -129,11 +117,14 @@ def train_grid(
             ends[run.folder] = end if isinstance(end, FailedRun) else None
     failed = [end for end in ends.values() if end]
     finished = [run for run in planned if run.folder in ends and not ends[run.folder]]
-    interrupted = len(ends) < len(planned)
-    shown = not interrupted and (processes is None or processes.rank == 0)
-    folders = [run.folder for run in finished]
-    status = "interrupted" if interrupted else "finished"
-    yield GridRecord(status, folders, failed, compare_runs(finished) if shown else {})
+    all_ended = len(ends) == len(planned)
+    shown = all_ended and (processes is None or processes.rank == 0)
+    yield GridRecord(
+        "finished" if all_ended else "interrupted",
+        [run.folder for run in finished],
+        failed,
+        compare_runs(finished) if shown else {},
+    )
 
 
 def train_run(
@@ -158,9 +149,13 @@ def _train(
     has ended."""
     from synmt.training import pipeline
 
-    runs = run.folder.parent
     steps = pipeline.train(
-        run.recipe, runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes
+        run.recipe,
+        runs=run.folder.parent,
+        data=data,
+        overwrite=overwrite,
+        stop=stop,
+        processes=processes,
     )
     try:
         with naming_lack_of_memory(), closing(steps):
@@ -178,38 +173,24 @@ def _train(
         torch.compiler.reset()
 
 
-def _is_stopped(stop: threading.Event, processes: Processes | None) -> bool:
-    """Return whether any process has to stop."""
-    return processes.sum(int(stop.is_set()))[0] > 0 if processes else stop.is_set()
-
-
 def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
-    """Compare systems on each test set that several of them have, as `synmt score --seeds` does.
-
-    The log says which systems do not have a test set.
-    """
+    """Compare the systems that have a test set, for each of them, as `synmt score --seeds` does."""
     systems = list(dict.fromkeys(run.system for run in runs))
-    members: dict[str, list[GridRun]] = {}
+    tested: dict[str, list[GridRun]] = {}
     for run in sorted(runs, key=lambda run: systems.index(run.system)):
-        # a run whose test sets are damaged has none
+        # a run of a recipe without test sets has none
         with suppress(SynmtError):
             for test in tests_of(run.folder):
-                members.setdefault(test, []).append(run)
-    if runs and not members:
-        _logger.warning("no recipe has a test set, so there is no table")
+                tested.setdefault(test, []).append(run)
     comparisons = {}
-    for test, tested in members.items():
-        name, found = the_test_set(test), {run.system for run in tested}
-        if without := [system for system in systems if system not in found]:
-            _logger.warning("%s is missing from %s", name, ", ".join(without))
-        if len(found) == 1 < len(systems):
-            continue
-        options = ScoreOptions(test_set=test, group_seeds=len(found) < len(tested))
+    for test, members in tested.items():
+        seeded = len({run.system for run in members}) < len(members)
+        options = ScoreOptions(test_set=test, group_seeds=seeded)
         try:
-            folders = [run.folder for run in tested]
+            folders = [run.folder for run in members]
             comparisons[test] = compare_systems(folders, options=options)
         except SynmtError as error:
-            _logger.warning("there is no table for %s: %s", name, error)
+            _logger.warning("there is no table for the test set %s: %s", test, error)
     return comparisons
 
 
@@ -226,31 +207,25 @@ def plan_grid(
     listed once."""
     from synmt.training.run_stages import RunStages
     from synmt.training.text_stages import TextStage
-    from synmt.training.tree_sources.requirements import tree_requirements
+    from synmt.training.tree_sources import tree_requirements
 
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
-    check_grid(runs_left(planned, overwrite=overwrite), planned, overwrite=overwrite)
-    steps, seen, texts = list[Estimate](), set[tuple[str, ...]](), dict[str, TextStage]()
+    check_grid(planned, overwrite=overwrite)
+    steps, texts = dict[tuple[str, ...], Estimate](), dict[str, TextStage]()
     for run in planned:
-        if before := waits_for(run, planned):
-            steps.append(Estimate(f"train {run.folder}", "to do", f"with the weights of {before}"))
-            continue
         recipe = run.recipe
+        if before := waits_for(run, planned):
+            what = f"train {run.folder}"
+            steps[(what,)] = Estimate(what, size=f"with the weights of {before}")
+            continue
         where = repr((recipe.corpus, recipe.source, recipe.target))
-        # as long as texts and parsers are not there, the steps of two texts look alike
-        parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
-        reads = repr((where, recipe.text, recipe.target_text, parsers))
+        text = texts.setdefault(where, TextStage(recipe))
+        needs = tree_requirements(recipe)
         stages = RunStages(
-            Run(run.folder),
-            recipe,
-            tree_requirements(recipe),
-            Path(data),
-            overwrite=overwrite,
-            text=texts.setdefault(where, TextStage(recipe)),
+            Run(run.folder), recipe, needs, Path(data), overwrite=overwrite, text=text
         )
-        for step in estimate_all(stages.shared()):
-            key = (reads, step.what, step.state, step.amount)
-            steps += [step] if key not in seen else []
-            seen.add(key)
-        steps += estimate_all(stages.own())
-    return steps
+        # as long as texts and parsers are not there, the steps of two texts look alike
+        reads = where, recipe.text, recipe.target_text, recipe.parser.model, recipe.parser.package
+        for step in estimate_all(stages.stages):
+            steps.setdefault((repr(reads), step.what, step.size), step)
+    return list(steps.values())

@@ -34,7 +34,7 @@ from synmt.training.run_stages import RunStages
 from synmt.training.stages import Estimate, estimate_all
 from synmt.training.test_sets import read_results, translate_tests, validation_bleu
 from synmt.training.trainer import Trainer
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order."""
@@ -109,7 +109,6 @@ def train(
     processes = processes or join_processes()
     stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite, processes)
     run = stages.run
-    stages.check_inputs()
     processes.wait()
     if stages.finished:
         if processes.rank == 0:
@@ -164,7 +163,7 @@ def plan_training(
 ) -> list[Estimate]:
     """Estimate what `train` would do; arguments and errors are the same."""
     stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite)
-    return list(estimate_all([*stages.shared(), *stages.own()]))
+    return list(estimate_all(stages.stages))
 
 
 def train_prepared(
@@ -193,9 +192,6 @@ def train_prepared(
     yield StartRecord(step, weights, frozen, device, recipe.training)
     log, record = None, None
     if processes.rank == 0:
-        if not step and run.log.exists():
-            what = "has no checkpoint, so training starts again from the first step"
-            _logger.info("%s %s", run.folder, what)
         devices = [*(run.info().get("devices", []) if step else []), device_name(trainer.device)]
         run.write_info(devices=list(dict.fromkeys(devices)))
         log = Log(run.folder, step)
@@ -261,11 +257,11 @@ def _features(
 ) -> FeatureValues:
     """Find the values of learned features: those of the run, of `model.init`, or of the training
     text."""
-    if known := run.features():
-        return known
-    learned = learn_features(data, trees["source"]) if "source" in trees else {}
-    if learned and recipe.model.init is not None:
-        learned = {**learned, **Run(recipe.model.init.expanduser()).features()}
-    if learned:
-        run.write_features(learned)
-    return learned
+    features, init = run.features(), recipe.model.init
+    if not features and "source" in trees:
+        features = learn_features(data, trees["source"])
+        if features and init is not None:
+            features = {**features, **Run(init.expanduser()).features()}
+        if features:
+            run.write_features(features)
+    return features

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
@@ -21,78 +20,30 @@ _REPORTED = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class RecipeEntry:
-    """What the list says about a shipped recipe.
-
-    system: the variants by their names in recipes, or the plain model.
-    pairs: sentence pairs of the training text, as the paper counts them; None if it does not.
-    reported: BLEU in the paper, on the test sets or (valid) on the validation text; empty if there
-        is none.
-    missing: names of the files that the corpus lacks on this machine.
-    comment: the first lines of the recipe, which say what it is.
-    """
-
-    name: str
-    system: str
-    corpus: str
-    pairs: int | None
-    reported: str
-    missing: tuple[str, ...]
-    comment: str
-
-    def matches(self, words: Iterable[str]) -> bool:
-        """Check whether every word is part of the name, the system, the corpus or the comment; case
-        does not matter."""
-        text = " ".join((self.name, self.system, self.corpus, self.comment)).lower()
-        return all(word.lower() in text for word in words)
-
-
-def recipe_table(entries: Iterable[RecipeEntry]) -> Table:
-    """Make the table of a list of recipes."""
+def recipe_table(words: Iterable[str] = ()) -> Table:
+    """List the shipped recipes whose name, system, corpus or comment contains every word, in the
+    order of their names; case does not matter."""
+    words, rows = [word.lower() for word in words], []
+    for name, path in shipped_recipes().items():
+        recipe, comment = load_recipe(path), _comment(path)
+        system, corpus = _system(recipe), f"{recipe.corpus.name} {recipe.source}-{recipe.target}"
+        about = " ".join((name, system, corpus, comment)).lower()
+        if all(word in about for word in words):
+            pairs = stated_counts(recipe.corpus).get("train")
+            missing = missing_files(recipe.corpus, recipe.source, recipe.target)
+            text = "missing" if missing else "local"
+            rows.append([name, system, corpus, pairs, _reported(comment) or None, text])
     reported = (
         "on the paper's test sets; valid: on its validation text; −: difference from the "
         "recipe it changes"
     )
-    text = "local, if it is on this machine; if it is missing, `synmt train` downloads or builds it"
     columns = [
-        *(text_column(name) for name in ("recipe", "system", "corpus")),
+        *(text_column(title) for title in ("recipe", "system", "corpus")),
         count_column("pairs"),
         text_column("reported BLEU", about=reported),
-        text_column("text", about=text),
-    ]
-    rows = [
-        [
-            entry.name,
-            entry.system,
-            entry.corpus,
-            entry.pairs,
-            entry.reported or None,
-            "missing" if entry.missing else "local",
-        ]
-        for entry in entries
+        text_column("text", about="missing: `synmt train` downloads or builds it"),
     ]
     return Table(columns=columns, rows=rows)
-
-
-def list_recipes(words: Iterable[str] = ()) -> list[RecipeEntry]:
-    """List the shipped recipes that match all words, in the order of their names."""
-    words = list(words)
-    entries = (_entry(name, path) for name, path in shipped_recipes().items())
-    return [entry for entry in entries if entry.matches(words)]
-
-
-def _entry(name: str, path: Path) -> RecipeEntry:
-    recipe, comment = load_recipe(path), _comment(path)
-    return RecipeEntry(
-        name,
-        _system(recipe),
-        f"{recipe.corpus.name} {recipe.source}-{recipe.target}",
-        _pairs(recipe),
-        _reported(comment),
-        tuple(missing_files(recipe.corpus, recipe.source, recipe.target)),
-        comment,
-    )
 
 
 def _comment(path: Path) -> str:
@@ -105,32 +56,23 @@ def _comment(path: Path) -> str:
 
 
 def _system(recipe: Recipe) -> str:
+    """Name the variants of a recipe, or the plain model, with tasks and control."""
+    tasks, parser = recipe.tasks, recipe.parser
     names = [variant.name for variant in recipe.syntax.variants] or [recipe.model.architecture]
-    if recipe.tasks.parsing != "none":
+    if tasks.parsing != "none":
         names.append("multi-task")
-    if recipe.tasks.mixed != "none":
-        names.append("parse2seq" if recipe.tasks.mixed_only else "mixed encoder")
-    control = (
-        recipe.parser.control
-        if recipe.parser.control != "none"
-        else "rewired"
-        if recipe.parser.rewire
-        else ""
-    )
+    if tasks.mixed != "none":
+        names.append("parse2seq" if tasks.mixed_only else "mixed encoder")
+    control = "rewired" if parser.rewire else ""
+    if parser.control != "none":
+        control = parser.control
     return " + ".join(dict.fromkeys(names)) + (f" ({control})" if control else "")
 
 
 def _reported(comment: str) -> str:
+    """Find the paper's BLEU in the comment of a recipe; empty if there is none."""
     found = _REPORTED.search(comment)
     if found is None:
         return ""
-    scores = f"−{found['score']}" if found["less"] else found["score"]
-    return (
-        scores
-        + (f", {found['second']}" if found["second"] else "")
-        + (" valid" if found["valid"] else "")
-    )
-
-
-def _pairs(recipe: Recipe) -> int | None:
-    return stated_counts(recipe.corpus).get("train")
+    sign, second = "−" if found["less"] else "", f", {found['second']}" if found["second"] else ""
+    return sign + found["score"] + second + (" valid" if found["valid"] else "")

@@ -5,18 +5,15 @@ A run of the command makes the stages that are not done; a dry run shows the sam
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
-from synmt.errors import SynmtError, all_in_one
+from synmt.errors import SynmtError
 from synmt.reporting.values import Table, text_column
 
 Result = TypeVar("Result")
-_logger = logging.getLogger(__name__)
-State = Literal["done", "to do", "missing", "changed"]
 
 
 @dataclass(frozen=True)
@@ -24,18 +21,19 @@ class Estimate:
     """What a dry run shows of a stage, or of a part of it.
 
     what: begins with a verb.
-    state: `done`, `to do`, or `missing` and `changed` if the command would stop here.
-    amount: its size or estimated time: bytes, lines, hours, weights; for `changed`, what has
-        changed.
-    remark: what the amount is based on.
-    problem: what the command would report where it would stop.
+    size: how much it is (bytes, lines, steps), or where its result is.
+    problem: what the command would report, because it would stop here.
     """
 
     what: str
-    state: State
-    amount: str = ""
-    remark: str = ""
+    is_done: bool = False
+    size: str = ""
     problem: SynmtError | None = None
+
+    @property
+    def state(self) -> str:
+        """What people see: `error`, `done` or `to do`."""
+        return "error" if self.problem else "done" if self.is_done else "to do"
 
 
 class Stage(Generic[Result]):
@@ -43,10 +41,14 @@ class Stage(Generic[Result]):
     ones.
 
     known: the result; None as long as it is not made, or not looked for.
+    parts: the stages that come before it unless it is done.
+    is_idle: whether the recipe needs nothing of it, so that a dry run does not show it.
     """
 
     name = ""
     known: Result | None = None
+    parts: Sequence[Stage[Any]] = ()
+    is_idle = False
 
     def find(self) -> Result | None:
         """Find the result; None if it has to be made, or an earlier stage is not done."""
@@ -56,10 +58,13 @@ class Stage(Generic[Result]):
         """Make the result, after all earlier stages, and report the progress."""
         raise NotImplementedError
 
-    def estimate(self) -> Iterable[Estimate]:
-        """Describe the stage, and estimate what it would take; earlier stages have been
-        estimated."""
-        raise NotImplementedError
+    def size(self) -> str:
+        """Return how much it is, or where the result is."""
+        return str(self.known) if isinstance(self.known, Path) else ""
+
+    def estimates(self) -> Iterable[Estimate]:
+        """Describe the stage; earlier stages have been described."""
+        return [] if self.is_idle else [Estimate(self.name, self.known is not None, self.size())]
 
     @property
     def result(self) -> Result:
@@ -73,48 +78,31 @@ class Stage(Generic[Result]):
             self.known = self.find()
         return self.known is not None
 
-    def run(self) -> None:
-        """Make the result."""
-        self.known = self.make()
 
-
-def run_stages(stages: Iterable[Stage]) -> bool:
-    """Make what is not done; returns whether there was something to do.
-
-    An error also names the problems of later stages, such as other missing files.
-    """
-    new, waiting = False, iter(stages)
-    for stage in waiting:
-        try:
-            if not stage.is_done():
-                stage.run()
-                new = True
-            elif isinstance(stage.known, Path):
-                _logger.info("%s: %s exists already", stage.name, stage.known)
-        except SynmtError as error:
-            problems = {
-                str(step.problem): step.problem for step in estimate_all(waiting) if step.problem
-            }
-            raise all_in_one([error, *problems.values()]) from error
+def run_stages(stages: Iterable[Stage[Any]]) -> bool:
+    """Make what is not done; returns whether there was something to do."""
+    new = False
+    for stage in stages:
+        if not stage.is_done():
+            run_stages(stage.parts)
+            stage.known, new = stage.make(), True
     return new
 
 
-def estimate_all(stages: Iterable[Stage]) -> Iterator[Estimate]:
+def estimate_all(stages: Iterable[Stage[Any]]) -> Iterator[Estimate]:
     """Describe all stages for a dry run; nothing is made."""
     for stage in stages:
         try:
-            stage.is_done()
-            yield from list(stage.estimate())
+            if not stage.is_done():
+                yield from estimate_all(stage.parts)
+            yield from list(stage.estimates())
         except SynmtError as error:
-            yield Estimate(stage.name, "missing", problem=error)
+            yield Estimate(stage.name, problem=error)
 
 
 def steps_table(steps: Iterable[Estimate]) -> Table:
     """Make the table of a dry run."""
-    rows = [[step.what, step.state, step.amount] for step in steps]
-    remarks = dict.fromkeys(step.remark for step in steps if step.remark)
     return Table(
-        columns=[text_column(name) for name in ("step", "state", "amount")],
-        rows=rows,
-        notes=list(remarks),
+        columns=[text_column(title) for title in ("step", "state", "size or place")],
+        rows=[[step.what, step.state, step.size] for step in steps],
     )

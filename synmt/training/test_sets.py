@@ -5,11 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-from synmt.arrays import SIDES, Side
-from synmt.corpora.corpus import Corpus
-from synmt.data.prepare import check_lengths
+from synmt.arrays import SIDES
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import windows
@@ -28,19 +25,10 @@ from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
-from synmt.tokenization.word_tokenizer import RAW
 from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.preparation import Prepared
 from synmt.training.records import ScoreRecord
-from synmt.training.tree_sources.requirements import all_given_trees, given_trees, tree_requirements
-
-
-def check_tests(recipe: Recipe, corpus: Corpus, tests: Mapping[str, SplitFiles]) -> None:
-    """Check the files of some test sets of a corpus, before any long work."""
-    check_lengths(tests)
-    requirements = tree_requirements(recipe)["source"]
-    if requirements.to_run:
-        all_given_trees(recipe, corpus, "source", requirements)
+from synmt.training.tree_sources import given_trees
 
 
 def translate_tests(
@@ -59,21 +47,46 @@ def translate_tests(
         trees = given_trees(recipe, files, "source") if translator.reads_trees else None
         text, words = _read_texts(files, translator)
         began, processor_began = time.monotonic(), time.process_time()
-        done = _translate(translator, words.source, trees, name)
+        words["hypothesis"] = _translate(translator, words["source"], trees, name)
         cost = {
+            "sentences": len(words["hypothesis"]),
             "seconds": time.monotonic() - began,
             "processor_seconds": time.process_time() - processor_began,
         }
-        text = text._replace(
-            hypothesis=[translator.tokenizers["target"].join(line) for line in done]
-        )
-        folder = run.test_folder(name)
+        join, folder = translator.tokenizers["target"].join, run.test_folder(name)
+        text["hypothesis"] = [join(line) for line in words["hypothesis"]]
         # without the cost: the same translations have the same checksums
         with recording(folder, "*.txt", "*.tsv", "scores.json", MADE_FROM, "tokens/*.txt"):
-            _write_test(folder, recipe, files, text, words._replace(hypothesis=done))
-            write_json(folder / "cost.json", {"sentences": len(done), **cost}, indent=1)
+            _write_texts(folder, text)
+            remove(tokens_folder(folder))
+            if any(recipe.text_of(side).changes for side in SIDES):
+                _write_texts(tokens_folder(folder), words)
+            if files.labels:
+                _write_lines(folder / "labels.tsv", read_lines(files.labels))
+            _write_scores(folder, recipe, text, words)
+            write_json(folder / "cost.json", cost, indent=1)
             # last: if this is interrupted, files that have changed are still known as such
             write_json(folder / MADE_FROM, hashes[name], indent=1)
+
+
+_Texts = dict[str, list[str]]
+"""The source, reference and hypothesis of a test set, line by line."""
+
+
+def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Texts]:
+    """Read source and reference as text and as the words that the model reads and writes."""
+    text = {
+        "source": list(read_lines(files.source)),
+        "reference": list(read_lines(files.target)),
+    }
+    words = dict(text)
+    for (name, lines), side in zip(words.items(), SIDES, strict=True):
+        tokenizer = translator.tokenizers[side]
+        if tokenizer.recipe.already_cut:
+            text[name] = [tokenizer.join(line) for line in lines]
+        else:
+            words[name] = tokenizer.tokenize_lines(lines)
+    return text, words
 
 
 def _translate(
@@ -88,65 +101,31 @@ def _translate(
     return done
 
 
-class _Texts(NamedTuple):
-    """The texts of a test set, line by line."""
-
-    source: list[str]
-    reference: list[str]
-    hypothesis: list[str]
-
-    def write(self, folder: Path) -> None:
-        """Write a file of each."""
-        for name, lines in self._asdict().items():
-            _write_lines(folder / f"{name}.txt", lines)
-
-
-def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Texts]:
-    """Read source and reference as text and as the words that the model reads and writes."""
-    text: dict[Side, list[str]] = {
-        "source": list(read_lines(files.source)),
-        "target": list(read_lines(files.target)),
-    }
-    words = dict(text)
-    for side, lines in text.items():
-        tokenizer = translator.tokenizers[side]
-        if tokenizer.recipe.already_cut:
-            text[side] = [tokenizer.join(line) for line in lines]
-        else:
-            words[side] = tokenizer.tokenize_lines(lines)
-    return _Texts(text["source"], text["target"], []), _Texts(words["source"], words["target"], [])
-
-
-def _write_test(
-    folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, words: _Texts
-) -> None:
-    text.write(folder)
-    remove(tokens_folder(folder))
-    if any(recipe.text_of(side).changes for side in SIDES):
-        words.write(tokens_folder(folder))
-    if files.labels:
-        _write_lines(folder / "labels.tsv", read_lines(files.labels))
-    _, references, hypotheses = words if recipe.evaluation.on == "tokens" else text
-    cache = folder / "segments"
-    # it belongs to the translations that were here before
-    remove(cache)
-    options = options_of(recipe.evaluation)
-    values = {}
-    for name in recipe.evaluation.metrics:
-        scored = cached_score(
-            make_metric(name, options), hypotheses, references, sources=text.source, folder=cache
-        )
-        values[name] = {
-            "score": scored.value,
-            "signature": scored.signature,
-            "details": scored.details,
-        }
-    write_json(folder / "scores.json", values, indent=1)
+def _write_texts(folder: Path, texts: _Texts) -> None:
+    for name, lines in texts.items():
+        _write_lines(folder / f"{name}.txt", lines)
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     with write_atomically(path) as out:
         out.writelines(f"{line}\n" for line in lines)
+
+
+def _write_scores(folder: Path, recipe: Recipe, text: _Texts, words: _Texts) -> None:
+    settings, cache, values = recipe.evaluation, folder / "segments", {}
+    scored = words if settings.on == "tokens" else text
+    # it belongs to the translations that were here before
+    remove(cache)
+    for name in settings.metrics:
+        metric = make_metric(name, options_of(settings))
+        texts = scored["hypothesis"], scored["reference"]
+        found = cached_score(metric, *texts, sources=text["source"], folder=cache)
+        values[name] = {
+            "score": found.value,
+            "signature": found.signature,
+            "details": found.details,
+        }
+    write_json(folder / "scores.json", values, indent=1)
 
 
 def read_results(run: Run) -> Iterator[ScoreRecord]:
@@ -160,19 +139,20 @@ def validation_bleu(
     recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
 ) -> Callable[[Seq2Seq], float]:
     """Make the function that translates the validation text and computes its BLEU."""
-    on_tokens, tokenizer = recipe.evaluation.on == "tokens", prepared.tokenizers.get("target", RAW)
-    corpus = prepared.corpus if on_tokens else prepared.raw or prepared.corpus
+    settings, tokenizer = recipe.evaluation, prepared.tokenizers["target"]
+    on_tokens = settings.on == "tokens"
+    corpus = prepared.corpus if on_tokens else prepared.raw
     text = list(read_lines(corpus.valid.target))
     if tokenizer.recipe.already_cut and not on_tokens:
         text = [tokenizer.join(line) for line in text]
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
-    settings = recipe.decoding.model_copy(
-        update={"beam_size": recipe.training.validation_beam_size}
-    )
-    bleu = make_metric("bleu", options_of(recipe.evaluation))
+    beam_size = {"beam_size": recipe.training.validation_beam_size}
+    decoding = recipe.decoding.model_copy(update=beam_size)
+
+    bleu = make_metric("bleu", options_of(settings))
 
     def translate_and_score(model: Seq2Seq) -> float:
-        hypotheses = translate_batches(model, valid.once(), settings, target)
+        hypotheses = translate_batches(model, valid.once(), decoding, target)
         hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
         return score(bleu, hypotheses, references).value
 

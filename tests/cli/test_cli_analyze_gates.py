@@ -11,7 +11,7 @@ from tiny import analyze
 from synmt.parsing.models import COMPACT
 from synmt.run_folder import Run
 from synmt.syntax.parse import flat_parse
-from synmt.training.tree_sources.requirements import make_analysis_parser
+from synmt.training.tree_sources import make_parser
 
 pytestmark = pytest.mark.journey
 
@@ -99,14 +99,14 @@ def test_the_parser_of_the_target_is_stanzas_official_one_or_the_chosen_one(tmp_
     (tmp_path / "resources.json").write_text(json.dumps({"de": listed["en"]}), encoding="utf-8")
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     recipe = Run(write_run(tmp_path / "sa", TREE, languages=("en", "de"))).recipe()
-    target = make_analysis_parser(recipe, "target")
+    target = make_parser(recipe, "target")
     assert (target.language, target.model, target.device) == ("de", "official", "cpu")
     assert target.folder == tmp_path
     # a chosen one replaces that of the recipe, and its package
     other = recipe.target_parser.model_copy(update={"model": "compact", "package": "ewt"})
     recipe = recipe.model_copy(update={"target": "en", "target_parser": other})
     for model, package in (("compact", "ewt"), (str(COMPACT), "default")):
-        assert make_analysis_parser(recipe, "target", model=model).package == package
+        assert make_parser(recipe, "target", model=model).package == package
 
 
 def test_the_chosen_parser_tags_and_is_named_in_the_report(tmp_path):

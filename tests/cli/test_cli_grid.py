@@ -266,7 +266,7 @@ def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monk
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--seeds 1,1", "seeds: the seed 1 is given twice. Give each seed once."),
+        ("--seeds 1,1", "seeds: [1, 1] is neither a number of seeds nor a list of them"),
         ("nowhere training.max_step=3", "there is no file or shipped recipe 'nowhere'"),
     ],
 )

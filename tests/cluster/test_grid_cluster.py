@@ -121,7 +121,7 @@ def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(
         done = synmt(*command.split(), there)
     said = done.stderr.decode()
     assert done.returncode == 1
-    assert "the cluster trains 3 runs, side by side\n" in said
+    assert "the cluster trains runs side by side: 3\n" in said
     broken = "there/broken: RuntimeError: CUDA error: unspecified launch failure."
     assert said.rstrip().endswith(broken)
     assert_trained(place, "there", "plain", "pascal")

@@ -19,7 +19,7 @@ from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.load import check_recipe
-from synmt.training.tree_sources.requirements import TreeRequirements, all_given_trees
+from synmt.training.tree_sources import TreeRequirements, all_given_trees
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from task_texts import PAIRS, TREES, corpus_of, lines, recipe_of
-from tiny import fail, succeed, write_corpus, write_lines
+from tiny import succeed, write_corpus, write_lines
 
 from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
@@ -23,7 +23,7 @@ from synmt.decode.inputs import segment
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 pytestmark = pytest.mark.journey
 
@@ -82,16 +82,9 @@ def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path, made)
 def test_trees_that_a_task_does_not_have_are_refused(tmp_path, made, name):
     dbsa = {"side": "target", "layers": [1]} if name == "dbsa" else {}
     recipe = recipe_of(tmp_path, syntax={"variants": [{"name": name, **dbsa}]})
-    message = f"parses into the target, so {name} finds no trees.*Use either"
+    message = "puts trees or tags into the text, so variants find no trees.*Use either"
     with pytest.raises(UsageError, match=message):
         tree_requirements(recipe)
-
-
-def test_trees_beside_a_text_with_task_tags_are_refused(tmp_path):
-    corpus_of(tmp_path)
-    recipe_of(tmp_path)
-    message = " ".join(fail(2, "prepare", "multi.yaml", "--trees", cwd=tmp_path).split())
-    assert "tasks.parsing: the source text contains task tags" in message
 
 
 def test_given_bracketings_are_taken_as_they_are_and_named_if_missing_or_too_few(tmp_path):

@@ -16,7 +16,7 @@ from synmt.recipe.load import check_recipe, load_recipe
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 pytestmark = pytest.mark.journey
 

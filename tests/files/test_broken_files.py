@@ -37,6 +37,7 @@ from synmt.files import reading
 from synmt.files.json_files import read_json
 from synmt.parsing import models, shards
 from synmt.parsing.parser import StanzaParser
+from synmt.parsing.target import read_summary
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run_folder import Run, find_run
 from synmt.tokenization.word_tokenizer import Truecaser, load_tokenizers
@@ -48,7 +49,7 @@ from synmt.training.preparation import relation_warnings
 from synmt.training.records import Log
 from synmt.training.test_sets import read_results
 from synmt.training.text_stages import read_parse_cost
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 OLD = TESTS / "format1"
 VALUES = r'null "x" 3 2.5 [] [1,"x"] {} {"a":1} true -1 1e400 NaN "\u0000"'

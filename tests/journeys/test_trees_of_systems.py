@@ -90,7 +90,7 @@ def test_distributions_are_read_in_training_and_parsed_again_for_translating(pla
 
 def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
     _, said = run(place, "train", given(place, "ldd", LDD), code=2)
-    assert "dependency_distribution reads probabilities of arcs, and these trees have none" in said
+    assert "the model reads probabilities of arcs, and these trees have none" in said
     assert "train.en.conllu" in said
     assert not (place / "runs/ldd").exists()
 

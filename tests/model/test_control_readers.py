@@ -11,7 +11,7 @@ from synmt.errors import UsageError
 from synmt.model.build import place_variants, variant_names
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.reading import reading_of
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 OF_LSTMS = {"latent_graph", "latent_tree"}
 FEATURES = ("relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case")
@@ -70,26 +70,3 @@ def changes(variant, parser):
 @pytest.mark.parametrize("parser", [*CONTROLS, *REWIRED], ids=str)
 def test_a_control_is_refused_where_it_changes_nothing_and_only_there(variant, parser):
     assert (refusal(variant, parser) == "") == changes(variant, parser)
-
-
-@pytest.mark.parametrize(
-    ("parser", "variant", "said"),
-    [
-        (
-            {"control": "random"},
-            {"name": "tag_embedding", "features": {"case": 2}},
-            "parser.control and parser.rewire change trees of the source, but nothing in this "
-            "recipe reads them",
-        ),
-        (
-            {"rewire": 0.5},
-            {"name": "tag_embedding"},
-            "parser.rewire changes parents in the source, but this recipe reads relations only, "
-            "which it keeps. "
-            "Leave it out, or set parser.control=shuffled, which moves relations with their arcs",
-        ),
-    ],
-    ids=str,
-)
-def test_the_message_says_what_is_read(parser, variant, said):
-    assert said in refusal(variant, parser)

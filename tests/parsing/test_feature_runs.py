@@ -169,9 +169,8 @@ def test_given_trees_need_the_columns_that_are_read(tmp_path):
     for trees in corpus.glob("*.conllu"):
         # the lemma of each word is `it`
         text = re.sub(r"^(\d+\t[^\t]+\t)_", r"\1it", trees.read_text(), flags=re.MULTILINE)
-        trees.write_text(text.replace("NOUN", "NN"))
-    said = " ".join(succeed("train", "gold.yaml", cwd=tmp_path).stderr.decode().split())
-    assert "the tags of Universal Dependencies; other tags share one embedding: NN" in said
+        trees.write_text(text)
+    succeed("train", "gold.yaml", cwd=tmp_path)
     assert list(Run(tmp_path / "runs" / "gold").features()["lemma"]) == ["it"]
 
 

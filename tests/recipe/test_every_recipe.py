@@ -21,7 +21,7 @@ from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.pipeline import make_trainer, plan_preparation, prepare
 from synmt.training.test_sets import translate_tests
-from synmt.training.tree_sources.requirements import tree_requirements
+from synmt.training.tree_sources import tree_requirements
 
 pytestmark = pytest.mark.journey
 

@@ -7,12 +7,11 @@ import pytest
 from refusing import assert_refused
 from tiny import TRAINING, write_corpus, write_recipe
 
-from synmt.errors import UsageError
 from synmt.parsing.bulk import parse_file
 from synmt.recipe.load import load_recipe
 from synmt.run_folder import find_run
 from synmt.training import checks, pipeline
-from synmt.training.pipeline import check_values, plan_preparation, prepare, train
+from synmt.training.pipeline import check_values, prepare, train
 from synmt.training.records import (
     RunRecord,
     StepRecord,
@@ -92,18 +91,6 @@ def test_the_device_of_a_training_on_a_cluster_is_not_looked_for_here(place, mon
     assert_refused("device cuda:99", check_values, recipe)
     monkeypatch.setattr(checks, "cluster_in_use", object)
     check_values(recipe)
-
-
-def test_trees_next_to_those_of_a_task_are_refused_by_the_plan_too(place):
-    for make in (plan_preparation, prepare):
-        with pytest.raises(UsageError, match=r"--trees cannot be combined with tasks\.parsing"):
-            [*make(place / "tiny.yaml", ["tasks.parsing=dependencies"], source_trees=True)]
-
-
-# what it took to parse
-
-
-PASCAL = "syntax.variants=[{name: pascal, heads: 2}]"
 
 
 def prepared(place, data, *overrides):

@@ -4,7 +4,7 @@ nothing."""
 from refusing import assert_fails
 
 from synmt.errors import SynmtError
-from synmt.training.stages import Estimate, Stage, estimate_all, run_stages, steps_table
+from synmt.training.stages import Stage, estimate_all, run_stages, steps_table
 
 
 class Pot(Stage[str]):
@@ -21,9 +21,6 @@ class Pot(Stage[str]):
     def make(self):
         self.disk[self.name] = self.before.result + self.name if self.before else self.name
         return self.disk[self.name]
-
-    def estimate(self):
-        yield Estimate(self.name, "done" if self.known else "to do")
 
 
 def pots(disk, *, fault=""):
@@ -54,10 +51,10 @@ def test_a_dry_run_makes_nothing_and_knows_what_is_there():
     assert states(pots(disk)) == ["done"] * 3
 
 
-def test_a_fault_is_shown_by_a_dry_run_and_joined_to_that_of_an_earlier_stage():
+def test_a_fault_is_shown_by_a_dry_run_with_those_of_later_stages():
     stages = [Pot("x", {}, fault="no x"), *pots({}, fault="no b")]
     shown = list(estimate_all(stages))
-    assert [step.state for step in shown] == ["missing", "to do", "missing", "to do"]
+    assert [step.state for step in shown] == ["error", "to do", "error", "to do"]
     assert [str(step.problem) for step in shown if step.problem] == ["no x.", "no b."]
-    assert_fails(r"no x\.\nno b", run_stages, stages)
-    assert steps_table(shown).rows[0] == ["x", "missing", ""]
+    assert_fails(r"no x\.", run_stages, stages)
+    assert steps_table(shown).rows[0] == ["x", "error", ""]

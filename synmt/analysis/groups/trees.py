@@ -243,7 +243,7 @@ def find_side_parser(
 def _describe_reading(run: Run, *, other_model: bool) -> str:
     """Note where the model reads other source trees than those of the parser."""
     from synmt.syntax.reading import reading_of
-    from synmt.training.tree_sources.requirements import tree_requirements
+    from synmt.training.tree_sources import tree_requirements
 
     recipe = run.recipe()
     if not tree_requirements(recipe, run.folder / "code")["source"].to_run:

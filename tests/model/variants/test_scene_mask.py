@@ -135,7 +135,7 @@ BRACKETS = {"name": "distance_transformer", "layers": [1], "heads": 1}
             "train.en.conllu: a variant reads scenes, which these trees do not have, and no "
             "parser makes them. Give CoNLL-U for every text, with `Scenes=1,2` in MISC",
         ),
-        ({}, [], "a variant reads scenes, which these trees do not have"),
+        ({}, [], "a variant reads scenes"),
         ({"control": "random"}, [], "change trees of the source, but nothing in this recipe reads"),
         (
             {"constituents": "given"},

@@ -1,1 +1,0 @@
-"""Which trees a recipe needs, and where they come from."""
