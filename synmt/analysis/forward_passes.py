@@ -147,9 +147,8 @@ def measure_text(
                 if len(words) and not sentence.dropped:
                     found[sentence.index] = measure(sentence, value.astype(np.float64))
             advance(len(forward.sentences))
-    empty = len(text.source) - len(found) - too_long
-    reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
-    counts = [f"{count:,} {why}" for count, why in reasons if count]
-    if counts:
-        _logger.info(f"sentences left out: {', '.join(counts)}")
-    return dict(sorted(found.items())), {"too_long": too_long, "empty": empty}
+    left_out = {"too_long": too_long, "empty": len(text.source) - len(found) - too_long}
+    if any(left_out.values()):
+        counts = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
+        _logger.info("sentences left out: %s", counts.replace("_", " "))
+    return dict(sorted(found.items())), left_out

@@ -37,7 +37,6 @@ from synmt.decode.hypotheses import (
 )
 from synmt.decode.next_piece import Constraints, Ensemble, Member
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.model.device import drawing_type
 
 _LOGITS = 1 << 23
 """Maximum number of logits computed at a time, unless one sample of each sentence needs more."""
@@ -133,9 +132,7 @@ def draw(logs: Tensor, samples: Samples, sampling: Sampling) -> Samples:
 def masses(logs: Tensor, sampling: Sampling) -> Tensor:
     """Compute a weight for each piece, 0 if it may not be drawn: (…, V) -> (…, V), in float64."""
     # relative to the largest, in float64: with a temperature near 0, only the largest is left
-    mass = (
-        (logs.to(drawing_type(logs.device)) - logs.amax(-1, keepdim=True)) / sampling.temperature
-    ).exp()  # (…, V)
+    mass = ((logs.double() - logs.amax(-1, keepdim=True)) / sampling.temperature).exp()  # (…, V)
     if not sampling.top_k and sampling.top_p == 1:
         return mass
     pieces = _most_probable(logs, mass, sampling)  # (…, k)
@@ -176,7 +173,7 @@ def uniform(seed: int, *names: Tensor | int) -> Tensor:
     for name in names:
         state = hashed(state ^ name)
     # half a step up, so that it is never 0
-    return (_shifted(state, 64 - _BITS).to(drawing_type(device)) + 0.5) * 2.0**-_BITS
+    return (_shifted(state, 64 - _BITS).double() + 0.5) * 2.0**-_BITS
 
 
 def hashed(values: Tensor) -> Tensor:

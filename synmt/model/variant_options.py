@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from synmt.errors import SynmtError, UsageError, all_in_one, but_is, did_you_mean, plain_message
+from synmt.errors import UsageError, all_in_one, but_is, did_you_mean, plain_message
 from synmt.model.variant import Variant
-from synmt.recipe.model import WIDEST
 from synmt.recipe.schema import VariantRecipe
 
 REQUIRED: Any = inspect.Parameter.empty
@@ -31,44 +29,25 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
 
     where: the key of the variant in the recipe.
     """
-    defaults = option_defaults(kind)
-    hints = get_type_hints(kind.__init__, include_extras=True)
-    options = dict(defaults)
-    errors: list[SynmtError] = [
-        UsageError(
-            f"{where} lacks '{name}', which has no default", do=f"Add `{name}: …` to {recipe.name}"
-        )
-        for name, default in defaults.items()
-        if default is REQUIRED and name not in recipe.options
-    ]
+    options, hints = option_defaults(kind), get_type_hints(kind.__init__, include_extras=True)
+    known = [*sorted(options), *sorted(VariantRecipe.model_fields)]
+    faults = {}
     for name, value in recipe.options.items():
-        if name not in defaults:
-            own, common = sorted(defaults), sorted(VariantRecipe.model_fields)
-            errors.append(
-                UsageError(
-                    f"{where} has no option '{name}'",
-                    allowed=f"Options of {recipe.name}: {', '.join(own)}; of every variant: "
-                    f"{', '.join(common)}",
-                    do=did_you_mean(name, [*own, *common]),
-                )
-            )
+        if name not in options:
+            hint = did_you_mean(name, known)
+            faults[name] = f"{recipe.name} has no such option. Options: {', '.join(known)}. {hint}"
             continue
         try:
             options[name] = _convert(hints.get(name, Any), value)
-            if any(number > WIDEST for number in _integers(options[name])):
-                errors.append(
-                    UsageError(
-                        f"an option is at most {WIDEST}{but_is(value)}", where=f"{where}.{name}"
-                    )
-                )
         except ValidationError as error:
             # a union reports one message for each of its members
             messages = dict.fromkeys(map(plain_message, error.errors()))
-            errors.append(
-                UsageError(f"{', or '.join(messages)}{but_is(value)}", where=f"{where}.{name}")
-            )
-    if errors:
-        raise all_in_one(errors)
+            faults[name] = ", or ".join(messages) + but_is(value)
+    for name, value in options.items():
+        if value is REQUIRED and name not in faults:
+            faults[name] = f"{recipe.name} needs this option, which has no default"
+    if faults:
+        raise all_in_one([UsageError(what, where=f"{where}.{key}") for key, what in faults.items()])
     return options
 
 
@@ -77,11 +56,3 @@ def _convert(hint: Any, value: Any) -> Any:
     # number
     adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
     return adapter.validate_json(json.dumps(value))
-
-
-def _integers(value: Any) -> Iterator[int]:
-    if isinstance(value, int):
-        yield value
-    elif isinstance(value, (tuple, Mapping)):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _integers(part)

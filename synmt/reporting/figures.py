@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from io import BytesIO
@@ -118,53 +116,31 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> str:
-    """Draw a figure in the common style into a file; returns the characters that no font has.
+def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> None:
+    """Draw a figure in the common style into a file; `grid`: the axis with grid lines.
 
     An SVG file has all characters: it contains text, and the program that shows it finds the fonts.
-    grid: the axis with grid lines.
     """
     check_plot(path)
-    kind = path.suffix.lstrip(".").lower()
-    drawn, missing = _render(draw, kind, grid)
+    drawn = _render(draw, path.suffix.lstrip(".").lower(), grid)
     with write_atomically(path, binary=True) as stream:
         stream.write(drawn)
-    return "" if kind == "svg" else missing
 
 
 def svg_of(draw: Callable[[], Figure]) -> str:
     """Draw a figure in the common style as SVG."""
-    return _render(draw, "svg", "y")[0].decode("utf-8")
+    return _render(draw, "svg", "y").decode("utf-8")
 
 
-def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, str]:
-    """Draw a figure; returns the file and the characters that no font has."""
+def _render(draw: Callable[[], Figure], kind: str, grid: str) -> bytes:
     import matplotlib
 
     dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()
-    style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
-    with warnings.catch_warnings(record=True) as caught, matplotlib.rc_context(style):
-        warnings.filterwarnings("always", message=_MISSING)
+    with matplotlib.rc_context({**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}):
         draw().savefig(drawn, format=kind, dpi=300, metadata=dates.get(kind))
     picture = drawn.getvalue()
-    if kind == "svg":
-        # matplotlib writes labels as they are
-        picture = for_xml(picture.decode("utf-8")).encode("utf-8")
-    return picture, _missing(caught)
-
-
-_MISSING = r"Glyph (\d+) .*missing from"
-
-
-def _missing(caught: Sequence[warnings.WarningMessage]) -> str:
-    """Find the characters that matplotlib reports as missing, and pass on its other warnings."""
-    letters: dict[str, None] = {}
-    for one in caught:
-        if found := re.match(_MISSING, str(one.message)):
-            letters[chr(int(found[1]))] = None
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return "".join(letters)
+    # matplotlib writes labels as they are
+    return for_xml(picture.decode("utf-8")).encode("utf-8") if kind == "svg" else picture
 
 
 def _fonts() -> list[str]:

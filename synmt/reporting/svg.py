@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from html import escape
-from pathlib import Path
 
-from synmt.errors import UsageError
 from synmt.syntax.parse import without_breaks
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -40,18 +38,6 @@ def svg_document(elements: Iterable[str], width: float, height: float, *, style:
         background,
     ]
     return "\n".join([*lines, *elements, "</svg>", ""])
-
-
-def check_svg(path: Path, what: str) -> None:
-    """Raise UsageError if the name of a figure does not end in `.svg`; `what` are its contents, in
-    plural."""
-    if path.suffix.lower() != ".svg":
-        do = (
-            f"Write `--plot {path.with_suffix('.svg')}`"
-            if path.stem.strip(".")
-            else "End the name in `.svg`"
-        )
-        raise UsageError(f"{what} are drawn as SVG", where=str(path), do=do)
 
 
 def svg_text(x: float, y: float, text: str, style: str = "") -> str:

@@ -72,7 +72,7 @@ nowhere.txt => 1 nowhere.txt: cannot read the file
 --model nowhere => 1 there is no such folder of models. A folder of models has resources.json
 --lang fr --model official => 1 stanza.download('fr')
 --device nosuch => 2 there is no device 'nosuch'
---device cuda:99 => 2 device cuda:99: PyTorch sees
+--device cuda:99 => 2 there is no device 'cuda:99'
 """
 
 
