@@ -109,7 +109,8 @@ def draw_gates(rows: Sequence[Sequence[Any]], *, system: str) -> Drawing:
     for place, (*_, ratio, interval, unpunctuated) in enumerate(rows):
         axes.hlines(place, interval.low, interval.high, color=ONE)
         axes.plot(ratio, place, "o", color=ONE)
-        axes.plot(unpunctuated, place, "D", color=OTHER, fillstyle="none")
+        if unpunctuated is not None:
+            axes.plot(unpunctuated, place, "D", color=OTHER, fillstyle="none")
     axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.invert_yaxis()
     axes.set_xlabel("Highest gate: times as often as by chance (95 % interval; ◇: no punctuation)")

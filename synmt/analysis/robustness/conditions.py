@@ -115,19 +115,20 @@ def make_conditions(
     original, flat = own.trees, list(map(flat_parse, own.lines))
     if own.with_arcs:
         original, flat = _certain(original), _certain(flat)
-    controls = {
-        f"{100 * share:g} % rewired" if share else "own, but certain": Control(
-            rewire=share, seed=seed
-        )
-        for share in shares
-        if share or own.with_arcs
-    }
-    controls |= {kind: Control(kind, seed=seed) for kind in get_args(ControlKind) if kind != "none"}
+    controls = dict[str, Control]()
+    for share in shares:
+        if share or own.with_arcs:
+            name = f"{100 * share:g} % rewired" if share else "own, but certain"
+            controls[name] = Control(rewire=share, seed=seed)
+    for kind in get_args(ControlKind):
+        # left and right chains do not depend on the seed
+        same_chains = kind in ("left", "right") and own.control.name == kind
+        if kind != "none" and not same_chains and Control(kind, seed=seed) != own.control:
+            controls[kind] = Control(kind, seed=seed)
     conditions = {"own" if own.control.idle else f"own ({own.control.name})": own.trees}
     for name, control in controls.items():
-        if control != own.control:
-            pairs = zip(original, own.keys, strict=True)
-            conditions[name] = [control.apply(tree, key) for tree, key in pairs]
+        pairs = zip(original, own.keys, strict=True)
+        conditions[name] = [control.apply(tree, key) for tree, key in pairs]
     return {**conditions, "flat": flat}
 
 
