@@ -54,7 +54,7 @@ def test_heads_are_compared_with_parents_and_everything_is_in_the_json(project):
     assert f"\ntrees: {PARSER}, as the model reads it\n" in shown
     assert "sentences left out: 0 too long, 1 empty" in remarks
     assert "sentence 1, source" in plot.read_text(encoding="utf-8")
-    assert page.read_text(encoding="utf-8").count("<img ") == 2
+    assert page.read_text(encoding="utf-8").count("<img ") == 1
 
     found = report(project, "pascal", "--sentence", "2")
     assert found["left_out"] == {"too_long": 0, "empty": 1}

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, cast
 
 from synmt.analysis import inputs
-from synmt.analysis.attention.figures import draw_agreement, draw_maps
+from synmt.analysis.attention.figures import draw_maps
 from synmt.analysis.attention.heads import (
     KINDS,
     MAP_CONTENTS,
@@ -68,11 +68,6 @@ def analyze_attention(options: AttentionOptions) -> Report:
     words = [len(one.parents) for one in sentences.values()]
     parts: list[Part] = [head_table(heads, joined, words, ends=KINDS[kind].ends)]
     if kind != "cross":
-        if heads[0].layer:
-            shares = joined.agrees.mean(1).tolist()
-            draw = partial(draw_agreement, heads, shares, system=outputs.system)
-            caption = "Words whose highest weight is on their parent, by layer and head."
-            parts.append(Figure(draw=draw, caption=caption))
         parts.append(relation_table(heads, joined))
     caption = f"Sentence {options.sentence} ({KINDS[kind].lines})."
     parts.append(Figure(draw=draw_map, caption=caption, title="Heat maps"))
