@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from io import BytesIO
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from synmt.errors import SynmtError, UsageError
 from synmt.files.writing import write_atomically
-from synmt.reporting.svg import for_xml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,6 +76,15 @@ def series_style(index: int) -> dict[str, Any]:
     repeat, place = divmod(index, len(_COLOURS))
     marker = _MARKERS[(place + repeat) % len(_MARKERS)]
     return {"color": _COLOURS[place], "marker": marker, "linestyle": _LINES[repeat % len(_LINES)]}
+
+
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0 forbids, even as references."""
+
+
+def for_xml(text: str) -> str:
+    """Replace characters that XML forbids by U+FFFD."""
+    return _NOT_IN_XML.sub("\ufffd", text)
 
 
 _CHARACTERS = 11

@@ -20,9 +20,11 @@ LEAST = -10.0
 """Lower end of the scale: with this bias, a weight is already divided by 22,000."""
 
 _UNITS = {
+    "weights": "weight, 0 to 1",
+    "cross": "weight, 0 to 1",
+    "parents": "probability of a parent; on the diagonal: of the root",
     "factor": "factor on the score",
     "bias": "bias added to the score, nats",
-    "parents": "probability, 0 to 1",
 }
 _CELL, _LARGEST = 0.2, 28.0
 """Inches: the size of a cell, and that of all panels side by side, for which cells shrink."""
@@ -35,8 +37,9 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
     from matplotlib.figure import Figure
 
     kind, panels = KINDS[heat_map.kind], heat_map.panels
-    rows, columns = map(without_breaks, heat_map.rows), map(without_breaks, heat_map.columns)
-    rows, columns = list(rows), list(columns)
+    rows, columns = (
+        [without_breaks(piece) for piece in pieces] for pieces in (heat_map.rows, heat_map.columns)
+    )
     across = min(_MOST_IN_A_ROW, max(Counter(head.layer for head in panels).values()))
     down = math.ceil(len(panels) / across)
     values = np.stack(list(panels.values()))  # (S, Tq, Tk)
@@ -55,8 +58,7 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
         axes.set_axis_off()
     title = f"{system}: {kind.name}, sentence {heat_map.sentence}, {kind.lines}"
     figure.suptitle(title, fontsize=9, wrap=True)
-    figure.supylabel(kind.rows, fontsize=8)
-    figure.supxlabel(kind.columns, fontsize=8)
-    unit = _UNITS.get(heat_map.content, "weight, 0 to 1")
-    figure.colorbar(image, ax=figure.axes, label=unit)
+    figure.supylabel("Piece that attends", fontsize=8)
+    figure.supxlabel("Piece attended to", fontsize=8)
+    figure.colorbar(image, ax=figure.axes, label=_UNITS[heat_map.content])
     return figure

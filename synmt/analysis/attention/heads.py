@@ -43,33 +43,22 @@ class KindOfAttention:
     lines: the lines of the test set that it is computed for.
     ends: the positions that belong to no word.
     side: of the pieces that attend.
-    rows, columns: the pieces that attend, and those attended to.
     """
 
     name: str
     lines: str
     ends: str
     side: Side = "source"
-    rows: str = "piece that attends"
-    columns: str = "piece attended to"
 
 
 KINDS: dict[AttentionKind, KindOfAttention] = {
     "source": KindOfAttention("self-attention of the source", "source", "EOS and task tags"),
     "target": KindOfAttention("self-attention of the target", "reference", "BOS", "target"),
     "cross": KindOfAttention(
-        "attention to the source",
-        "the run's own translation",
-        "the source's EOS",
-        "target",
-        rows="piece to be generated",
+        "attention to the source", "the run's own translation", "the source's EOS", "target"
     ),
     "parents": KindOfAttention(
-        "probable parents in the annotations of the source",
-        "source",
-        "task tags",
-        rows="piece",
-        columns="probable parent; on the diagonal: the root, or the piece itself if flat",
+        "probable parents in the annotations of the source", "source", "task tags"
     ),
 }
 

@@ -75,8 +75,8 @@ def parse_shares(text: str) -> list[float]:
     try:
         shares = sorted({float(part) for part in text.split(",")})
     except ValueError:
-        shares = []
-    if not shares or not all(0 <= share <= 1 for share in shares):
+        shares = [-1.0]
+    if not all(0 <= share <= 1 for share in shares):
         raise UsageError(
             f"'{text}' is not a list of shares",
             where="--shares",

@@ -18,14 +18,15 @@ Okabe and Ito (2008), lighter on a dark screen.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray
-from synmt.reporting.svg import svg_document, svg_text
+from synmt.reporting.figures import for_xml
 from synmt.syntax.parse import Parse, without_breaks
 
 LEGEND = "* root   + correct   ~ reversed   - wrong, with the right parent"
@@ -127,6 +128,17 @@ _GAP, _STEM, _LEVEL = 14, 7, 19
 """Pixels between words, from the middle of a word to the arcs to its children, and between
 tracks."""
 
+# no CSS variables: most programs other than browsers do not support them
+_TEXT_STYLE = """
+text {
+  font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222
+}
+.ground { fill: #ffffff }
+@media (prefers-color-scheme: dark) {
+  text { fill: #eeeeee }
+  .ground { fill: #16181c }
+}
+"""
 _STYLE = """
 .word, .label { text-anchor: middle }
 .label { font-size: 13px; fill: #555555 }
@@ -180,3 +192,21 @@ def draw_svg(trees: Sequence[TreeDrawing]) -> str:
 def draw_parse(parse: Parse) -> str:
     """Draw one tree, above its words, with its relations."""
     return draw_svg([TreeDrawing("", parse.parents, parse)])
+
+
+def svg_document(elements: Iterable[str], width: float, height: float, *, style: str) -> str:
+    """Frame elements as one SVG picture, in pixels, on a background.
+
+    style: CSS of the picture, besides font, background and colour of text, which are dark on a dark
+        screen.
+    """
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_TEXT_STYLE}{style}</style>'
+    background = '<rect class="ground" width="100%" height="100%"/>'
+    return "\n".join([head, background, *elements, "</svg>", ""])
+
+
+def svg_text(x: float, y: float, text: str, style: str = "") -> str:
+    """Write text at a position in pixels, with a CSS class; line breaks become spaces."""
+    words = escape(for_xml(without_breaks(text)), quote=False)
+    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{words}</text>'
