@@ -88,9 +88,11 @@ class Lstm(Seq2Seq):
             bidirectional=True,
             dropout=recipe.dropout if recipe.encoder_layers > 1 else 0.0,
         )
-        annotations = {variant.annotation for variant in self.variants["source"]} - {"none"}
-        # at most one of them annotates the source
-        annotation: Annotation = annotations.pop() if annotations else "none"
+        annotation: Annotation = "none"
+        for variant in self.variants["source"]:
+            # at most one of them annotates the source
+            if variant.annotation != "none":
+                annotation = variant.annotation
         self.decoder = Decoder(recipe.decoder_layers, width, model_dim, recipe.dropout, annotation)
         self.output = (
             piece_table(target_pieces, width) if recipe.embeddings == "separate" else target_table

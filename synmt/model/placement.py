@@ -77,8 +77,7 @@ def place_variant(
     reads = tuple(with_values(signal, features) for signal in kind.reads_for(**options))
     numbers = kind.default_layers if recipe.layers is None else recipe.layers
     numbers = tuple(range(1, len(layers) + 1)) if numbers == "all" else numbers
-    _check(kind, recipe, model.architecture, options, reads)
-    _check_layers(kind, recipe.name, numbers, len(layers))
+    _check(kind, recipe, model, options, numbers)
     for number in numbers:
         layer, total = layers[number - 1], model.heads_of(recipe.side)[number - 1]
         taken = sum(variant.place.heads for variant in layer)
@@ -106,14 +105,16 @@ def place_variant(
 def _check(
     kind: type[Variant],
     recipe: VariantRecipe,
-    architecture: str,
+    model: ModelRecipe,
     options: Mapping[str, Any],
-    reads: Sequence[Signal],
+    numbers: Sequence[int],
 ) -> None:
-    """Refuse a variant that does not fit the architecture, the side or the recipe."""
+    """Refuse a variant that does not fit the architecture, the side or the layers, whose numbers
+    are given."""
     edits, learns = kind.edits_attention(), kind.learns_for(**options)
-    lstm, target = architecture == "lstm", recipe.side == "target"
+    lstm, target = model.architecture == "lstm", recipe.side == "target"
     no_loss = (recipe.loss_weight, recipe.loss_steps) == (1.0, None)
+    last = len(model.heads_of(recipe.side))
     faults = {
         "edits self-attention, and an LSTM has none": lstm and edits,
         "learns from layers of attention, and an LSTM has none": lstm and kind.observes(),
@@ -121,28 +122,24 @@ def _check(
         "annotations": not lstm and kind.annotation_for(**options) != "none",
         f"cannot be used on the {recipe.side} side": recipe.side not in kind.sides,
         "reads trees whenever the model runs, and a translation has no tree before it is complete; "
-        "set `side: source`": target and bool(reads),
+        "set `side: source`": target and bool(kind.reads_for(**options)),
         "learns from features of words, whose values are known for the source only; set "
         "`side: source`": target and any(signal.needs in FEATURES for signal in learns),
         "has no auxiliary loss. Leave out `loss_weight` and `loss_steps`": not (no_loss or learns),
         "edits no attention: it owns no heads. Leave out `heads`": not edits
         and recipe.heads is not None,
+        f"has `layers` {list(numbers)}; this model has layers 1 to {last}": not all(
+            1 <= number <= last for number in numbers
+        ),
+        "must name each layer once in `layers`, or `all`": not 0
+        < len(set(numbers))
+        == len(numbers),
+        "acts once, not in every layer. Set `layers: [1]`": not (edits or kind.observes())
+        and numbers != (1,),
     }
     for fault, is_there in faults.items():
         if is_there:
             raise UsageError(f"{recipe.name} {fault}")
-
-
-def _check_layers(kind: type[Variant], name: str, numbers: Sequence[int], layers: int) -> None:
-    for number in numbers:
-        if not 1 <= number <= layers:
-            raise UsageError(
-                f"there is no layer {number}", allowed=f"This model has layers 1 to {layers}"
-            )
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise UsageError(f"`layers` of {name} must name each layer once, or be `all`")
-    if not (kind.edits_attention() or kind.observes()) and numbers != (1,):
-        raise UsageError(f"{name} acts once, not in every layer", allowed="layers: [1]")
 
 
 def _heads(kind: type[Variant], recipe: VariantRecipe, layer: int, free: int) -> int:

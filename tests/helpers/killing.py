@@ -24,6 +24,7 @@ from pathlib import Path
 import sacrebleu  # noqa: F401
 
 import synmt.model.weights
+import synmt.training.checkpoint
 import synmt.training.log
 import synmt.training.pipeline
 import synmt.training.trainer

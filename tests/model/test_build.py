@@ -60,9 +60,9 @@ REFUSED = """
 {name: pascal, heads: 3}, {name: pascal, heads: 2} =>
     syntax.variants.1: pascal needs 2 heads of layer 1, but 1 of them are free. Set `heads` of
 {name: pascal}, {name: pascal} => pascal needs all heads of layer 1, but 0 of them are free
-{name: pascal, layers: [3]} => syntax.variants.0: there is no layer 3. This model has layers 1 to 2
-{name: pascal, layers: [0]} => there is no layer 0. This model has layers 1 to 2
-{name: pascal, layers: [1, 1]} => `layers` of pascal must name each layer once, or be `all`
+{name: pascal, layers: [3]} => syntax.variants.0: pascal has `layers` [3]; this
+{name: pascal, layers: [0]} => pascal has `layers` [0]; this model has layers 1 to 2
+{name: pascal, layers: [1, 1]} => pascal must name each layer once in `layers`, or `all`
 {name: latent_tree, layers: [2], sets: 1} => latent_tree acts once, not in every layer
 {name: latent_tree, heads: 1, sets: 1} => edits no attention: it owns no heads. Leave out `heads`
 {name: tree_regularization, layers: [1]}, {name: tree_regularization, layers: [1]} =>

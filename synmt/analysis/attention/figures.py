@@ -49,7 +49,7 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     for axes, (head, panel) in zip(grid.flat, panels.items(), strict=False):
-        image = axes.imshow(panel, cmap="Blues", vmin=low, vmax=high, aspect="auto")
+        axes.imshow(panel, cmap="Blues", vmin=low, vmax=high, aspect="auto")
         axes.grid(visible=False)
         axes.set_title(head.title, fontsize=8)
         axes.set_yticks(range(len(rows)), rows, fontsize=min(8, 50 * cell))
@@ -60,5 +60,5 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
     figure.suptitle(title, fontsize=9, wrap=True)
     figure.supylabel("Piece that attends", fontsize=8)
     figure.supxlabel("Piece attended to", fontsize=8)
-    figure.colorbar(image, ax=figure.axes, label=_UNITS[heat_map.content])
+    figure.colorbar(grid[0, 0].images[0], ax=figure.axes, label=_UNITS[heat_map.content])
     return figure

@@ -53,14 +53,14 @@ structural_positions
   reach: 0 -> reach: must be more than 0, not 0
   values: 'no' -> values: must be true or false
 scene_mask
-   -> there is no layer 4
+   -> this model has layers 1 to
 structural_depth
   heads: 2 -> owns no heads
   layers: [2] -> acts once, not in every layer
 context
   kind: wide -> 'global', 'deep' or 'deep_global'
 dbsa
-   -> no layer 4
+   -> this model has layers 1 to
   heads: 5, layers: [1] -> 5 heads of layer 1, but 4 of them are free
   gain: 2, layers: [1] -> gain:
 localness
@@ -115,7 +115,7 @@ latent_graph
   supervised: 'yes' -> supervised: must be true or false
   layers: [2] -> acts once, not in every layer
 tree_planting
-   -> there is no layer 6. This model has layers 1 to 2
+   -> has `layers` [6]; this model has layers 1 to 2
   heads: 5, layers: [1] -> tree_planting needs 5 heads of layer 1
   layers: [1], weight: 0.5 -> weight:
 """
@@ -150,4 +150,4 @@ def test_sides_and_layers_that_a_variant_or_model_does_not_have_are_refused(name
     if "target" not in kind.sides:
         message = f"{name} cannot be used on the target side"
         assert message in refusal(name, side="target", layers=[1])
-    assert "layer 3" in refusal(name, layers=[3]) or "acts once" in refusal(name, layers=[3])
+    assert "has `layers` [3]" in refusal(name, layers=[3])
