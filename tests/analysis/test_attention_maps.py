@@ -8,8 +8,8 @@ import yaml
 from cases import cases
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
-from synmt.analysis.attention.figures import LEAST, draw_maps
 from synmt.analysis.attention.heads import KINDS, AttentionMap, heads_of, read_map
+from synmt.analysis.attention.report import LEAST, draw_maps
 from synmt.analysis.attention.statistics import measure_heads, measure_self_heads
 from synmt.analysis.forward_passes import ParsedText, run_forward
 from synmt.analysis.heads import Head

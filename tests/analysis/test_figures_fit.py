@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 from fitting import cut_off, overlapping
 
-from synmt.analysis.attention.figures import draw_maps
-from synmt.analysis.attention.heads import AttentionMap
 from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
-from synmt.analysis.heads import Head
-from synmt.analysis.robustness.conditions import Outcome
-from synmt.analysis.robustness.report import draw_robustness
 from synmt.analysis.words.accuracy import WordCounts, WordGroups, tabulate_words
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.figures import STYLE
@@ -31,18 +26,6 @@ def style():
 
     with matplotlib.rc_context(STYLE):
         yield
-
-
-def heat_map(pieces, heads, content="weights"):
-    labels = [f"▁{'word' * 3}{number}" for number in range(pieces)]
-    panels = dict.fromkeys(heads, np.eye(pieces))
-    return AttentionMap(content, "cross", 12, labels, labels, panels)
-
-
-@pytest.mark.parametrize("pieces", [4, 30])
-def test_heat_maps_fit(pieces):
-    head = Head(1, 1, "structural_positions", about="nsubj")
-    assert not cut_off(draw_maps(heat_map(pieces, [head], "factor"), system="pascal"))
 
 
 def groups_of(names):
@@ -70,9 +53,3 @@ def test_results_of_systems_with_long_names_and_few_groups_fit(table, names):
     figure = draw_results([table(names)])
     assert not cut_off(figure)
     assert not overlapping(figure)
-
-
-def test_robustness_fits():
-    own = Outcome("own", 1.0, 30.0, None, 0.0, [])
-    other = Outcome("flat", 0.0, 28.0, BETWEEN, 0.5, [])
-    assert not cut_off(draw_robustness([own, other], "BLEU", system="a system on a test set"))
