@@ -1,16 +1,19 @@
-"""Checks and places a variant: the rules for architectures, sides, layers, heads and names of
-signals."""
+"""Checks and places a variant: its options, which are keyword arguments of its class, and the rules
+for architectures, sides, layers, heads and names of signals."""
 
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_type_hints
 
-from synmt.errors import UsageError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from synmt.errors import UsageError, all_in_one, but_is, did_you_mean, plain_message
 from synmt.model.variant import Annotation, Place, Variant
-from synmt.model.variant_options import check_options
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
 from synmt.syntax.feature_signals import FeatureValues, with_values
 from synmt.syntax.parse import FEATURES
@@ -197,3 +200,48 @@ def _content(signal: Signal) -> tuple[object, ...]:
     if isinstance(compute, partial):
         return signal.needs, signal.pad, compute.func, compute.args, compute.keywords
     return signal.needs, signal.pad, compute
+
+
+REQUIRED: Any = inspect.Parameter.empty
+"""In place of the default of an option that every recipe has to set."""
+
+
+def option_defaults(kind: type[Variant]) -> dict[str, Any]:
+    """List the options of a variant, with their defaults; `REQUIRED` for one without."""
+    parameters = inspect.signature(kind).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dict[str, Any]:
+    """Return every option of a variant, with the recipe's value or its default; raise one
+    UsageError for all faults.
+
+    where: the key of the variant in the recipe.
+    """
+    options, hints = option_defaults(kind), get_type_hints(kind.__init__, include_extras=True)
+    known = [*sorted(options), *sorted(VariantRecipe.model_fields)]
+    faults = {}
+    for name, value in recipe.options.items():
+        if name not in options:
+            hint = did_you_mean(name, known)
+            faults[name] = f"{recipe.name} has no such option. Options: {', '.join(known)}. {hint}"
+            continue
+        try:
+            options[name] = _convert(hints.get(name, Any), value)
+        except ValidationError as error:
+            # a union reports one message for each of its members
+            messages = dict.fromkeys(map(plain_message, error.errors()))
+            faults[name] = ", or ".join(messages) + but_is(value)
+    for name, value in options.items():
+        if value is REQUIRED and name not in faults:
+            faults[name] = f"{recipe.name} needs this option, which has no default"
+    if faults:
+        raise all_in_one([UsageError(what, where=f"{where}.{key}") for key, what in faults.items()])
+    return options
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a
+    # number
+    adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+    return adapter.validate_json(json.dumps(value))
