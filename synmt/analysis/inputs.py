@@ -208,8 +208,9 @@ def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> Non
     """Draw a figure into a file as `save_figure` does, and log its path."""
     from synmt.reporting.figures import save_figure
 
+    replaced = path.exists()
     save_figure(draw, path, grid=grid)
-    _logger.info("plot: %s", path)
+    _logger.info("plot: %s%s", path, " (replaced)" * replaced)
 
 
 def scoring_options(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from io import BytesIO
@@ -145,7 +146,11 @@ def _render(draw: Callable[[], Figure], kind: str, grid: str) -> bytes:
     import matplotlib
 
     dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()
-    with matplotlib.rc_context({**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}):
+    style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
+    with warnings.catch_warnings(), matplotlib.rc_context(style):
+        if kind == "svg":
+            # its letters are text: the program that shows it has the fonts
+            warnings.filterwarnings("ignore", message="Glyph")
         draw().savefig(drawn, format=kind, dpi=300, metadata=dates.get(kind))
     picture = drawn.getvalue()
     # matplotlib writes labels as they are

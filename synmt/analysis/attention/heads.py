@@ -130,10 +130,9 @@ def read_map(
             allowed=f"1 to {len(text.source):,}, of at most {translator.max_pieces} pieces",
         )
     spell = translator.source
-    rows = columns = spell.pieces(spell.encode(tagged(source[0], translator.task)).ids)
-    if kind in ("source", "cross"):
-        # among annotations, EOS has no parent
-        rows = columns = [*columns, *spell.pieces([EOS])]
+    ids = list(spell.encode(tagged(source[0], translator.task)).ids)
+    # among annotations, EOS has no parent
+    rows = columns = spell.pieces(ids if kind == "parents" else [*ids, EOS])
     if target:
         spell = translator.target
         ids = list(spell.encode(target[0]).ids)
