@@ -302,13 +302,11 @@ def relation_agreement(
     heads: Sequence[Head], joined: HeadStatistics
 ) -> dict[str, dict[str, float]]:
     """Compute the agreement of each head, by its name, for the words of each relation."""
-    names = [head.name for head in heads]
-    return {
-        relation: dict(
-            zip(names, joined.agrees[:, joined.relations == relation].mean(1).tolist(), strict=True)
-        )
-        for relation in np.unique(joined.relations).tolist()
-    }
+    names, found = [head.name for head in heads], {}
+    for relation in np.unique(joined.relations).tolist():
+        shares = joined.agrees[:, joined.relations == relation].mean(1).tolist()
+        found[relation] = dict(zip(names, shares, strict=True))
+    return found
 
 
 def _mean(values: DoubleArray) -> float | None:
