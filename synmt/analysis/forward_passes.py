@@ -14,6 +14,7 @@ from torch import Tensor
 
 from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.batch import collate
+from synmt.data.corpus import Example
 from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
 from synmt.model.capture import ActivationKind, Activations, capture
@@ -91,29 +92,19 @@ def run_forward(
     """
     translator.refuse_ensemble("an analysis")
     translator.refuse_linearised("an analysis")
-    model = translator.model
+    model, longest = translator.model, translator.max_pieces
     for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
-        lines = [targets[one.index] if targets is not None else "" for one in chosen]
-        encoded = list(map(translator.target.encode, lines))
-        longest = translator.max_pieces
-        examples = [
-            replace(one.example, target=pieces.ids[:longest])
-            for one, pieces in zip(chosen, encoded, strict=True)
-        ]
+        examples, sentences = list[Example](), list[SentencePass]()
+        for one in chosen:
+            pieces = translator.target.encode("" if targets is None else targets[one.index])
+            examples.append(replace(one.example, target=pieces.ids[:longest]))
+            dropped = one.dropped + max(0, len(pieces.ids) - longest)
+            sentences.append(SentencePass(one.index, one.spans, pieces.spans[:longest], dropped))
         batch = collate(examples, translator.reading).to(translator.device)
         with capture(model, what) as captured:
             memory, _ = model.remember(batch.source, batch.source_signals)
             if targets is not None:
                 model.decode(memory, batch.target_input, model.syntax("target", {}))
-        sentences = [
-            SentencePass(
-                one.index,
-                one.spans,
-                pieces.spans[:longest],
-                one.dropped + max(0, len(pieces.ids) - longest),
-            )
-            for one, pieces in zip(chosen, encoded, strict=True)
-        ]
         yield ForwardPass(sentences, memory, captured)
 
 
@@ -147,9 +138,8 @@ def measure_text(
                 if len(words) and not sentence.dropped:
                     found[sentence.index] = measure(sentence, value.astype(np.float64))
             advance(len(forward.sentences))
-    empty = len(text.source) - len(found) - too_long
-    reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
-    counts = [f"{count:,} {why}" for count, why in reasons if count]
-    if counts:
-        _logger.info(f"sentences left out: {', '.join(counts)}")
-    return dict(sorted(found.items())), {"too_long": too_long, "empty": empty}
+    left_out = {"too_long": too_long, "empty": len(text.source) - len(found) - too_long}
+    if any(left_out.values()):
+        counts = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
+        _logger.info("sentences left out: %s", counts.replace("_", " "))
+    return dict(sorted(found.items())), left_out

@@ -10,7 +10,6 @@ from torch import Tensor
 from synmt.analysis.forward_passes import ForwardPass
 from synmt.arrays import Side
 from synmt.errors import UsageError
-from synmt.model.build import variant_class, variant_names
 from synmt.model.capture import self_attention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Variant
@@ -25,7 +24,6 @@ class Head:
         LSTM.
     about: what the head reads, such as the relations of its group; empty if all heads of the
         variant read the same.
-    flat: whether annotations attend to any word (FA-NMT) instead of the parent in a latent tree.
     predicts: whether a piece's weights are those of the step that predicts it, instead of the step
         that reads it.
     """
@@ -34,28 +32,25 @@ class Head:
     number: int = 0
     variant: str = ""
     about: str = ""
-    flat: bool = False
     predicts: bool = False
+
+    @property
+    def place(self) -> str:
+        """Its layer and number, as the option `--head` has them."""
+        return f"{self.layer}.{self.number}"
 
     @property
     def name(self) -> str:
         """The name in tables, such as `head 1.2 (pascal)`."""
-        if self.is_lstm:
-            return "attention"
-        annotations = "flat attention" if self.flat else "latent trees"
-        what = f"head {self.layer}.{self.number}" if self.layer else annotations
-        return f"{what} ({self.variant})" if self.variant else what
-
-    @property
-    def label(self) -> str:
-        """The name without the word `head`."""
-        return self.name.removeprefix("head ")
+        if not self.variant:
+            return "attention" if self.is_lstm else f"head {self.place}"
+        what = f"head {self.place}" if self.layer else "annotations"
+        return f"{what} ({self.variant})"
 
     @property
     def title(self) -> str:
-        """The label for one of many heat maps: what the head reads takes the place of the
-        variant."""
-        return f"{self.layer}.{self.number} {self.about}" if self.about else self.label
+        """The title of its heat map: its place and what it reads, or its name."""
+        return f"{self.place} {self.about}".strip() if self.layer else self.name
 
     @property
     def is_lstm(self) -> bool:
@@ -70,25 +65,21 @@ def choose_heads(
 
     owned: whether to tell heads of variants from others.
     """
-    counts = [layer.heads for layer in self_attention(model, side)]
-    if not counts:
-        do = "Leave out `--head` to read latent trees, or choose a run of a Transformer"
-        raise UsageError("an LSTM has no attention heads", where="--head", do=do)
-    heads = {
-        f"{layer}.{number}": Head(layer, number)
-        for layer, count in enumerate(counts, 1)
-        for number in range(1, count + 1)
-    }
+    heads = {}
+    for layer, attention in enumerate(self_attention(model, side), 1):
+        for number in range(1, attention.heads + 1):
+            heads[layer, number] = Head(layer, number)
     for variant in model.variants[side] if owned else ():
-        heads |= {f"{one.layer}.{one.number}": one for one in _heads_of(variant)}
-    if head in (None, "all"):
-        return list(heads.values())
-    if head not in heads:
-        ends = ", ".join(f"{layer}.1 to {layer}.{count}" for layer, count in enumerate(counts, 1))
+        for one in _heads_of(variant):
+            heads[one.layer, one.number] = one
+    chosen = [one for one in heads.values() if head in (None, "all", one.place)]
+    if not chosen:
         raise UsageError(
-            f"'{head}' is not a head", where="--head", allowed=f"LAYER.HEAD: {ends}; or `all`"
+            "the model has no such attention head",
+            where=f"--head {head}",
+            allowed="LAYER.HEAD, both counted from 1, or `all`; an LSTM has no heads",
         )
-    return [heads[head]]
+    return chosen
 
 
 def tree_heads(
@@ -101,22 +92,20 @@ def tree_heads(
     """
     if head is not None:
         return choose_heads(model, side, head)
-    if learnt := list(_learnt(model, side)):
-        return learnt
-    classes = {name: variant_class(name) for name in variant_names()}
-    learners = [name for name, one in classes.items() if side in one.sides and _learns_trees(one)]
-    raise UsageError(
-        f"nothing in this model has learned trees of the {side}",
-        where=where,
-        allowed=f"Variants that learn them: {', '.join(learners)}",
-        do="Choose another `--side` or run, or read any head of a Transformer as trees, with "
-        "`--head LAYER.HEAD` or `--head all`",
-    )
+    learned = list(_learned(model, side))
+    if not learned:
+        raise UsageError(
+            f"nothing in this model has learned trees of the {side}",
+            where=where,
+            do="Choose another `--side` or run, or read any head of a Transformer as trees, with "
+            "`--head LAYER.HEAD` or `--head all`",
+        )
+    return learned
 
 
 def annotation_heads(model: Seq2Seq) -> list[Head]:
     """List the annotations of the source whose trees or flat attention the model has learned."""
-    return [head for head in _learnt(model, "source") if not head.layer]
+    return [head for head in _learned(model, "source") if not head.layer]
 
 
 def head_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
@@ -131,11 +120,12 @@ def head_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
     return forward.memory.weights
 
 
-def _learnt(model: Seq2Seq, side: Side) -> Iterator[Head]:
+def _learned(model: Seq2Seq, side: Side) -> Iterator[Head]:
     for variant in model.variants[side]:
-        if _annotates_with_trees(variant):
-            yield Head(variant=variant.recipe_name(), flat=not variant.induces_trees)
-        elif _learns_trees(variant):
+        # one that reads the parser's trees learns none
+        if variant.annotates_memory() and not variant.reads:
+            yield Head(variant=variant.recipe_name())
+        elif variant.edits_attention() and (variant.induces_trees or variant.learns):
             yield from _heads_of(variant)
 
 
@@ -143,17 +133,10 @@ def _heads_of(variant: Variant) -> Iterator[Head]:
     """Yield the heads that a variant owns."""
     name, place = variant.recipe_name(), variant.place
     for number in range(1, place.heads + 1):
-        about = variant.about_head(number)
         yield Head(
-            place.layer, place.first_head + number, name, about, predicts=variant.rows_predict
+            place.layer,
+            place.first_head + number,
+            name,
+            variant.about_head(number),
+            predicts=variant.rows_predict,
         )
-
-
-def _learns_trees(variant: Variant | type[Variant]) -> bool:
-    has_heads = variant.edits_attention() and (variant.induces_trees or len(variant.learns) > 0)
-    return has_heads or _annotates_with_trees(variant)
-
-
-def _annotates_with_trees(variant: Variant | type[Variant]) -> bool:
-    # one that reads the parser's trees learns none
-    return variant.annotates_memory() and not variant.reads

@@ -207,18 +207,12 @@ def as_read(translator: Translator, text: ParsedText) -> str:
 
 
 def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> None:
-    """Draw a figure into a file as `plots.save_figure` does, log its path, and warn of characters
-    without a font."""
+    """Draw a figure into a file as `save_figure` does, and log its path."""
     from synmt.reporting.figures import save_figure
 
     replaced = path.exists()
-    missing = save_figure(draw, path, grid=grid)
+    save_figure(draw, path, grid=grid)
     _logger.info("plot: %s%s", path, " (replaced)" * replaced)
-    if missing:
-        _logger.warning(
-            f"{path}: no installed font has {missing[:12]}; install one, such as Noto Sans "
-            "CJK, or write an .svg file, which keeps text as text"
-        )
 
 
 def scoring_options(

@@ -28,7 +28,6 @@ from torch import Tensor
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.decode.next_piece import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.model.device import drawing_type
 
 _LOGITS = 1 << 23
 """Maximum number of logits computed at a time, unless one sample of each sentence needs more."""
@@ -129,9 +128,7 @@ def begin_samples(
 def masses(logs: Tensor, sampling: Sampling) -> Tensor:
     """Compute a weight for each piece, 0 if it may not be drawn: (…, V) -> (…, V), in float64."""
     # relative to the largest, in float64: with a temperature near 0, only the largest is left
-    mass = (
-        (logs.to(drawing_type(logs.device)) - logs.amax(-1, keepdim=True)) / sampling.temperature
-    ).exp()  # (…, V)
+    mass = ((logs.double() - logs.amax(-1, keepdim=True)) / sampling.temperature).exp()  # (…, V)
     if not sampling.top_k and sampling.top_p == 1:
         return mass
     pieces = logs.topk(min(sampling.top_k or _TOP, logs.size(-1))).indices  # (…, k)
@@ -156,7 +153,7 @@ def uniform(seed: int, *names: Tensor | int) -> Tensor:
     for name in (0, *names):
         state = hashed(state ^ name)
     # half a step up, so that it is never 0
-    return (_shifted(state, 64 - _BITS).to(drawing_type(device)) + 0.5) * 2.0**-_BITS
+    return (_shifted(state, 64 - _BITS).double() + 0.5) * 2.0**-_BITS
 
 
 def hashed(values: Tensor) -> Tensor:

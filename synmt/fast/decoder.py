@@ -23,7 +23,7 @@ from synmt.fast.packed import packed_weight
 from synmt.fast.reduced_keys_values import ReducedKeysValues
 from synmt.model.attention import Memory
 from synmt.model.device import InferencePrecision
-from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
+from synmt.model.seq2seq import Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Transformer
 
 
@@ -46,7 +46,7 @@ class FastDecoder:
         self._layers = [fast_layer(layer, precision) for layer in layers]
         self._output = packed_weight(model.output_weight, None, precision)
         embedding, self._embed = model.target_embedding, self._embed_alone
-        if isinstance(embedding, Embedding):
+        if embedding.positions is not None:
             self._positions, self._embed = embedding.positions, self._embed_with_position
         self._dtype = self._output.dtype
         reduced = precision != "float32" and self._table.device.type == "cpu" and multiplies("bf16")

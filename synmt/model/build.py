@@ -98,7 +98,8 @@ def place_variants(
             kind, layers = variant_class(recipe.name, where, code), placed[recipe.side]
             place_variant(kind, recipe, model, layers, index, pieces, features)
         except SynmtError as error:
-            errors.append(error)
+            # what refuses a variant does not know its key
+            errors.append(error if where in str(error) else error.with_(where=where))
     if errors:
         raise all_in_one(errors)
     for layers in placed.values():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -27,10 +27,9 @@ class Activations:
 
     attention: weights of self-attention, (B, H, T, T), by side and layer, counted from 1; on the
         target side the positions are those of the decoder's input, which begins with BOS.
-    factors, biases: the edits by variants, (B, H, T, T), only of layers where a head has one; heads
-        without an edit have 1 and 0.
+    factors, biases: the edits by variants, (B, H, T, T); heads without an edit have 1 and 0.
     cross: weights of attention to the source, (B, H, Tt, Ts), by layer of the decoder; row t
-        predicts target piece t. An LSTM has one head, in its last layer.
+        predicts target piece t. An LSTM has one head, in layer 1.
     gates: (B, T, D), how much of each annotation the LSTM's decoder lets through when it predicts
         each target piece.
     """
@@ -45,9 +44,7 @@ class Activations:
 @contextmanager
 def capture(model: nn.Module, what: Collection[ActivationKind]) -> Iterator[Activations]:
     """Record activations of a model during the block; they are complete when it has ended."""
-    activations = Activations()
-    gates: list[Tensor] = []
-    cross: list[Tensor] = []
+    activations, gates, cross = Activations(), list[Tensor](), list[Tensor]()
     with ExitStack() as hooks:
 
         def watch(module: nn.Module, record: Callable[..., None], *where: Any) -> None:
@@ -60,22 +57,21 @@ def capture(model: nn.Module, what: Collection[ActivationKind]) -> Iterator[Acti
                     watch(layer, _record_weights, activations.attention, (side, number))
                 if "terms" in what:
                     watch(layer, _record_terms, activations, (side, number))
-        if "cross" in what:
-            for number, layer in enumerate(_layers(model, "target"), start=1):
+        for number, layer in enumerate(_layers(model, "target"), start=1):
+            if "cross" in what:
                 watch(layer.cross_attention, _record_weights, activations.cross, number)
-            # of an LSTM, the attention to the states; attention to annotations is second
-            for module in [module for module in model.modules() if isinstance(module, Weights)][:1]:
-                watch(module, _record_step, cross)
-        if "gates" in what:
-            for module in model.modules():
-                if isinstance(module, Gate):
-                    watch(module, _record_step, gates)
+        # of an LSTM, the attention to the states; attention to annotations is second
+        attending = [module for module in model.modules() if isinstance(module, Weights)][:1]
+        for module in attending if "cross" in what else ():
+            watch(module, _record_step, cross)
+        for module in model.modules():
+            if "gates" in what and isinstance(module, Gate):
+                watch(module, _record_step, gates)
         yield activations
     if gates:
         activations.gates = torch.stack(gates, 1)  # (B, T, D)
     if cross:
-        last = len(cast(Any, model).decoder.upper_gates) + 1
-        activations.cross[last] = torch.cat(cross, 1)[:, None]  # (B, 1, Tt, Ts)
+        activations.cross[1] = torch.cat(cross, 1)[:, None]  # (B, 1, Tt, Ts)
 
 
 def self_attention(model: nn.Module, side: Side) -> list[SelfAttention]:
@@ -105,17 +101,13 @@ def _record_terms(
     inputs: tuple[Any, ...],
     output: Tensor,
 ) -> None:
-    parts = module.terms(*inputs[:3])
-    shapes = [(*part.q.shape[:3], part.k.size(2)) for part in parts]  # (B, H, Tq, Tk) each
-    for edits, found, neutral in (
-        (activations.factors, [part.factor for part in parts], 1.0),
-        (activations.biases, [part.bias for part in parts], 0.0),
-    ):
-        if any(edit is not None for edit in found):
-            blank = parts[0].q.new_full((), neutral)
-            known = [blank if edit is None else edit for edit in found]
-            expanded = map(Tensor.expand, map(Tensor.float, known), shapes)
-            edits[key] = torch.cat(list(expanded), 1)
+    factors, biases = list[Tensor](), list[Tensor]()
+    for part in module.terms(*inputs[:3]):
+        shape = (*part.q.shape[:3], part.k.size(2))  # (B, H, Tq, Tk)
+        factors.append(torch.ones(shape) if part.factor is None else part.factor.expand(shape))
+        biases.append(torch.zeros(shape) if part.bias is None else part.bias.expand(shape))
+    activations.factors[key] = torch.cat([factor.float().cpu() for factor in factors], 1)
+    activations.biases[key] = torch.cat([bias.float().cpu() for bias in biases], 1)
 
 
 def _record_step(

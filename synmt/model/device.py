@@ -6,12 +6,11 @@ import contextlib
 import ctypes
 import logging
 import sys
-from functools import cache
 from typing import Literal, get_args
 
 import torch
 
-from synmt.errors import UsageError, counted
+from synmt.errors import UsageError
 from synmt.speed import fast
 
 InferencePrecision = Literal["float32", "bf16", "int8"]
@@ -30,52 +29,21 @@ def choose_device(name: str) -> torch.device:
     restrain_cudnn()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda", "mps"):
-        allowed = "Devices: auto, cpu, cuda, cuda:1 and so on, mps (Apple's GPUs)"
-        raise UsageError(f"there is no device '{name}'", allowed=allowed)
-    gpus = (
-        int(torch.backends.mps.is_available())
-        if device.type == "mps"
-        else torch.cuda.device_count()
-    )
-    if device.type != "cpu" and (device.index or 0) >= gpus:
+    kind, _, number = name.partition(":")
+    gpus = {"cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    there = {"cpu": 1, **gpus}.get(kind, 0)
+    if not (number or "0").isdecimal() or int(number or 0) >= there:
         raise UsageError(
-            f"PyTorch sees {counted(gpus, 'GPU')}", where=f"device {name}", do="Use auto"
+            f"there is no device '{name}'",
+            allowed=f"Devices: auto, cpu, cuda, cuda:1 and so on ({gpus['cuda']} here), mps "
+            f"({gpus['mps']} here)",
         )
-    if device.type == "mps":
-        _warn_of_mps()
-    return device
-
-
-@cache
-def _warn_of_mps() -> None:
-    _logger.warning(
-        "synmt has not been tested on mps. There is no float64: losses are summed in float32, sums "
-        "over trees are "
-        "computed on the CPU, and nothing can be sampled. PyTorch warns of operators that run on "
-        "the CPU"
-    )
+    return torch.device(name)
 
 
 def sum_type(device: torch.device) -> torch.dtype:
     """Return the type of sums over many numbers: float64, or float32 where there is none."""
     return torch.float32 if device.type == "mps" else torch.float64
-
-
-def drawing_type(device: torch.device) -> torch.dtype:
-    """Return the type of the numbers that draw samples, float64; raises UsageError if the device
-    has none."""
-    if device.type == "mps":
-        raise UsageError(
-            "samples need float64, which mps does not have",
-            where="device mps",
-            do="Use the device cpu",
-        )
-    return torch.float64
 
 
 def restrain_cudnn() -> None:

@@ -33,7 +33,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import EOS, PAD
 from synmt.model.attention import Memory, exact
-from synmt.model.seq2seq import PieceEmbedding, Seq2Seq, piece_table, rows_of
+from synmt.model.seq2seq import Embedding, Seq2Seq, piece_table, rows_of
 from synmt.model.variant import Annotation, Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
 
@@ -78,8 +78,8 @@ class Lstm(Seq2Seq):
         target_table = piece_table(target_pieces, width)
         shared = recipe.embeddings == "shared"
         source_table = target_table if shared else piece_table(source_pieces, width)
-        self.source_embedding = PieceEmbedding(source_table, self.variants["source"])
-        self.target_embedding = PieceEmbedding(target_table, self.variants["target"])
+        self.source_embedding = Embedding(source_table, self.variants["source"])
+        self.target_embedding = Embedding(target_table, self.variants["target"])
         self.encoder = nn.LSTM(
             width,
             model_dim // 2,

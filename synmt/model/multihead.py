@@ -142,40 +142,31 @@ class CrossAttention(nn.Module):
 class Cache:
     """Keys and values of the pieces decoded so far, in a buffer with room for more.
 
-    keys, values: (N, H, capacity, d); the first `length` positions are filled.
+    both: (2, N, H, capacity, d); the first `length` positions are filled.
     """
 
-    keys: Tensor | None = None
-    values: Tensor | None = None
+    both: Tensor | None = None
     length: int = 0
 
     def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Append keys and values, (N, H, T, d) each, and return all of them."""
-        end = self.length + k.size(2)
-        self.keys = self._write(self.keys, k, end)
-        self.values = self._write(self.values, v, end)
+        end, (rows, heads, _, size) = self.length + k.size(2), k.shape
+        before = self.both
+        if before is None or before.size(3) < end:
+            self.both = k.new_empty(2, rows, heads, max(16, 2 * end), size)
+            if before is not None:
+                self.both[:, :, :, : self.length] = before[:, :, :, : self.length]
+        assert self.both is not None
+        self.both[0, :, :, self.length : end] = k
+        self.both[1, :, :, self.length : end] = v
         self.length = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        return self.both[0, :, :, :end], self.both[1, :, :, :end]
 
     def select(self, rows: Tensor) -> None:
         """Reorder the rows of the batch: (N',)."""
-        assert self.keys is not None
-        assert self.values is not None
-        self.keys, self.values = self._take(self.keys, rows), self._take(self.values, rows)
-
-    def _take(self, buffer: Tensor, rows: Tensor) -> Tensor:
-        _, heads, _, size = buffer.shape
+        assert self.both is not None
+        before, (_, _, heads, _, size) = self.both, self.both.shape
         # room for one more position, so that the next step does not copy again
-        room = buffer.new_empty(len(rows), heads, self.length + 1, size)  # (N', H, T + 1, d)
-        torch.index_select(buffer[:, :, : self.length], 0, rows, out=room[:, :, : self.length])
-        return room
-
-    def _write(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
-        if buffer is None or buffer.size(2) < end:
-            rows, heads, _, size = new.shape
-            room = new.new_empty(rows, heads, max(16, 2 * end), size)  # (N, H, capacity, d)
-            if buffer is not None:
-                room[:, :, : self.length] = buffer[:, :, : self.length]
-            buffer = room
-        buffer[:, :, self.length : end] = new
-        return buffer
+        self.both = before.new_empty(2, len(rows), heads, self.length + 1, size)
+        for new, old in zip(self.both, before, strict=True):  # (N', H, T + 1, d), (N, H, T, d)
+            torch.index_select(old[:, :, : self.length], 0, rows, out=new[:, :, : self.length])

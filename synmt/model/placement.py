@@ -1,17 +1,19 @@
-"""Checks and places a variant: the rules for architectures, sides, layers, heads and names of
-signals."""
+"""Checks and places a variant: its options, which are keyword arguments of its class, and the rules
+for architectures, sides, layers, heads and names of signals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import inspect
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_type_hints
 
-from synmt.errors import UsageError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from synmt.errors import UsageError, all_in_one, but_is, did_you_mean, plain_message
 from synmt.model.variant import Annotation, Place, Variant
-from synmt.model.variant_options import check_options
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
 from synmt.syntax.feature_signals import FeatureValues, with_values
 from synmt.syntax.parse import FEATURES
@@ -50,13 +52,6 @@ class PlacedVariant:
     def build(self) -> Variant:
         """Make the module."""
         variant = self.kind(self.place, **self.options)
-        if {"reads", "learns", "annotation"} & vars(variant).keys():
-            raise UsageError(
-                f"{self.kind.recipe_name()} sets `reads`, `learns` or `annotation` in __init__, "
-                "which is too late",
-                do="Set them on the class, or override the class methods `reads_for`, "
-                "`learns_for`, `annotation_for`",
-            )
         variant.reads, variant.learns, variant.annotation = self.reads, self.learns, self.annotation
         variant.loss_weight, variant.loss_steps = self.loss_weight, self.loss_steps
         return variant
@@ -81,162 +76,115 @@ def place_variant(
     punctuation: ids of the pieces of the side that are punctuation.
     features: values of the learned features of the source; empty as long as they are not known.
     """
-    where = f"syntax.variants.{entry}"
-    options = check_options(kind, recipe, where)
-    with _at(where):
-        reads = tuple(with_values(signal, features) for signal in kind.reads_for(**options))
-        annotation = kind.annotation_for(**options)
-        _check_architecture(kind, recipe.name, model.architecture, annotation)
-        _check_side(kind, recipe, reads, kind.learns_for(**options))
-        numbers = _layer_numbers(kind, recipe, len(layers))
-        for number in numbers:
-            layer, total = layers[number - 1], model.heads_of(recipe.side)[number - 1]
-            _check_neighbours(kind, recipe.name, annotation, layer)
-            taken = sum(variant.place.heads for variant in layer)
-            place = Place(
-                recipe.side,
-                number,
-                _heads(kind, recipe, number, total, total - taken),
-                model.model_dim,
-                head_dim=model.model_dim // total,
-                first_head=taken,
-                embedding_dim=model.embedding_dim,
-                recurrent=model.architecture == "lstm",
-                entry=entry,
-                leads=number == min(numbers),
-                punctuation=punctuation,
-                features=dict(features),
-            )
-            kind.check(place, **options)
-            layer.append(
-                PlacedVariant(kind, place, options, recipe.loss_weight, reads, recipe.loss_steps)
-            )
-
-
-@contextmanager
-def _at(where: str) -> Iterator[None]:
-    """Add the key of the variant to errors, which do not know it."""
-    try:
-        yield
-    except UsageError as error:
-        raise error.with_(where=where) from None
-
-
-def _check_architecture(
-    kind: type[Variant], name: str, architecture: str, annotation: Annotation
-) -> None:
-    edits = kind.edits_attention()
-    if architecture == "lstm" and (edits or kind.observes()):
-        deed = "edits self-attention" if edits else "learns from layers of attention"
-        raise UsageError(
-            f"{name} {deed}, and an LSTM has none",
-            do="Set model.architecture=transformer, or use a variant for LSTMs (gcn, latent_tree, "
-            "tag_embedding)",
+    options = check_options(kind, recipe, f"syntax.variants.{entry}")
+    reads = tuple(with_values(signal, features) for signal in kind.reads_for(**options))
+    numbers = kind.default_layers if recipe.layers is None else recipe.layers
+    numbers = tuple(range(1, len(layers) + 1)) if numbers == "all" else numbers
+    _check(kind, recipe, model, options, numbers)
+    for number in numbers:
+        layer, total = layers[number - 1], model.heads_of(recipe.side)[number - 1]
+        taken = sum(variant.place.heads for variant in layer)
+        place = Place(
+            recipe.side,
+            number,
+            _heads(kind, recipe, number, total - taken),
+            model.model_dim,
+            head_dim=model.model_dim // total,
+            first_head=taken,
+            embedding_dim=model.embedding_dim,
+            recurrent=model.architecture == "lstm",
+            entry=entry,
+            leads=number == min(numbers),
+            punctuation=punctuation,
+            features=dict(features),
         )
-    if architecture != "lstm" and annotation != "none":
-        raise UsageError(
-            f"{name} annotates the source for the decoder of an LSTM; a Transformer's decoder "
-            "reads no annotations",
-            do="Set model.architecture=lstm, or use tree_attention, which has trees in the heads "
-            "of a Transformer",
-        )
+        kind.check(place, **options)
+        placed = PlacedVariant(kind, place, options, recipe.loss_weight, reads, recipe.loss_steps)
+        for before in layer:
+            _check_pair(before, placed)
+        layer.append(placed)
 
 
-def _check_neighbours(
-    kind: type[Variant], name: str, annotation: Annotation, layer: list[PlacedVariant]
-) -> None:
-    """Refuse what cannot follow the variants that are there already."""
-    for before in layer:
-        other, annotated = before.kind.recipe_name(), before.annotation != "none"
-        lengthened = kind.lengthens_memory or before.kind.lengthens_memory
-        if before.kind is kind and not kind.edits_attention():
-            raise UsageError(f"{name} is named twice: the second would undo the first")
-        if lengthened and (annotation != "none" or annotated):
-            raise UsageError(
-                f"of {name} and {other}, one annotates the source, and the other appends phrases, "
-                "which have no annotation",
-                do="Leave one of them out",
-            )
-        if kind.annotates_memory() and before.kind.lengthens_memory:
-            raise UsageError(
-                f"{name} reads the source after {other}, which appends phrases",
-                do=f"Name {name} first",
-            )
-        if annotation != "none" and annotated:
-            raise UsageError(
-                f"{name} and {other} both annotate the source, and a decoder reads one annotation",
-                do="Leave one of them out",
-            )
-
-
-def _check_side(
+def _check(
     kind: type[Variant],
     recipe: VariantRecipe,
-    reads: tuple[Signal, ...],
-    learns: tuple[Signal, ...],
+    model: ModelRecipe,
+    options: Mapping[str, Any],
+    numbers: Sequence[int],
 ) -> None:
-    if recipe.side not in kind.sides:
-        allowed = ", ".join(f"side: {side}" for side in kind.sides)
-        raise UsageError(f"{recipe.name} cannot be used on the {recipe.side} side", allowed=allowed)
-    if recipe.side == "target" and reads:
-        raise UsageError(
-            f"{recipe.name} reads trees whenever the model runs, and a translation has no tree "
-            "before it is complete",
-            allowed="side: source",
-        )
-    if recipe.side == "target" and any(signal.needs in FEATURES for signal in learns):
-        raise UsageError(
-            f"{recipe.name} learns from {', '.join(FEATURES)} of words, whose values are known for "
-            "the source only",
-            allowed="side: source",
-        )
-    for key in () if learns else ("loss_weight", "loss_steps"):
-        if getattr(recipe, key) != VariantRecipe.model_fields[key].default:
-            raise UsageError(f"{recipe.name} has no auxiliary loss", do=f"Leave out `{key}`")
+    """Refuse a variant that does not fit the architecture, the side or the layers, whose numbers
+    are given."""
+    edits, learns = kind.edits_attention(), kind.learns_for(**options)
+    lstm, target = model.architecture == "lstm", recipe.side == "target"
+    no_loss = (recipe.loss_weight, recipe.loss_steps) == (1.0, None)
+    last = len(model.heads_of(recipe.side))
+    faults = {
+        "edits self-attention, and an LSTM has none": lstm and edits,
+        "learns from layers of attention, and an LSTM has none": lstm and kind.observes(),
+        "annotates the source for the decoder of an LSTM; a Transformer's decoder reads no "
+        "annotations": not lstm and kind.annotation_for(**options) != "none",
+        f"cannot be used on the {recipe.side} side": recipe.side not in kind.sides,
+        "reads trees whenever the model runs, and a translation has no tree before it is complete; "
+        "set `side: source`": target and bool(kind.reads_for(**options)),
+        "learns from features of words, whose values are known for the source only; set "
+        "`side: source`": target and any(signal.needs in FEATURES for signal in learns),
+        "has no auxiliary loss. Leave out `loss_weight` and `loss_steps`": not (no_loss or learns),
+        "edits no attention: it owns no heads. Leave out `heads`": not edits
+        and recipe.heads is not None,
+        f"has `layers` {list(numbers)}; this model has layers 1 to {last}": not all(
+            1 <= number <= last for number in numbers
+        ),
+        "must name each layer once in `layers`, or `all`": not 0
+        < len(set(numbers))
+        == len(numbers),
+        "acts once, not in every layer. Set `layers: [1]`": not (edits or kind.observes())
+        and numbers != (1,),
+    }
+    for fault, is_there in faults.items():
+        if is_there:
+            raise UsageError(f"{recipe.name} {fault}")
 
 
-def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int) -> Sequence[int]:
-    numbers = kind.default_layers if recipe.layers is None else recipe.layers
-    numbers = tuple(range(1, layers + 1)) if numbers == "all" else numbers
-    for number in numbers:
-        if not 1 <= number <= layers:
-            raise UsageError(
-                f"there is no layer {number}", allowed=f"This model has layers 1 to {layers}"
-            )
-    if not numbers or len(set(numbers)) < len(numbers):
-        fault = "names a layer twice" if numbers else "is empty"
-        raise UsageError(f"`layers` of {recipe.name} {fault}", allowed="Each layer once, or `all`")
-    if not (kind.edits_attention() or kind.observes()) and numbers != (1,):
-        raise UsageError(f"{recipe.name} acts once, not in every layer", allowed="layers: [1]")
-    return numbers
-
-
-def _heads(kind: type[Variant], recipe: VariantRecipe, layer: int, total: int, free: int) -> int:
+def _heads(kind: type[Variant], recipe: VariantRecipe, layer: int, free: int) -> int:
     if not kind.edits_attention():
-        if recipe.heads is not None:
-            raise UsageError(
-                f"{recipe.name} edits no attention: it owns no heads", do="Leave out `heads`"
-            )
         return 0
     wanted = kind.default_heads if recipe.heads is None else recipe.heads
     heads = free if wanted == "all" else wanted
     if not 1 <= heads <= free:
         raise UsageError(
-            f"{recipe.name} needs {wanted} head{'' if wanted == 1 else 's'} of layer {layer}, but "
-            f"{free} of {total} {'is' if free == 1 else 'are'} free",
+            f"{recipe.name} needs {wanted} heads of layer {layer}, but {free} of them are free",
             do="Set `heads` of each variant: two variants in one layer take consecutive heads",
         )
     return heads
 
 
+def _check_pair(before: PlacedVariant, after: PlacedVariant) -> None:
+    """Refuse what cannot follow a variant that is there already."""
+    name, other = after.kind.recipe_name(), before.kind.recipe_name()
+    if before.kind is after.kind and not after.kind.edits_attention():
+        raise UsageError(f"{name} is named twice: the second would undo the first")
+    annotating = [before.annotation != "none", after.annotation != "none"]
+    lengthening = before.kind.lengthens_memory, after.kind.lengthens_memory
+    if all(annotating) or (any(annotating) and any(lengthening)):
+        raise UsageError(
+            f"{name} and {other} cannot be combined: a decoder reads one annotation, which phrases "
+            "do not have",
+            do="Leave one of them out",
+        )
+    if after.kind.annotates_memory() and before.kind.lengthens_memory:
+        raise UsageError(
+            f"{name} reads the source after {other}, which appends phrases",
+            do=f"Name {name} first",
+        )
+
+
 def check_signals(layers: Layers) -> None:
     """Refuse two different signals of one name on a side, because a batch has one tensor for each
     name."""
-    first: dict[str, tuple[Signal, type[Variant]]] = {}
+    first: dict[str, Signal] = {}
     for variant in (variant for layer in layers for variant in layer):
         for signal in variant.signals:
-            other, kind = first.setdefault(signal.name, (signal, variant.kind))
-            if not _alike(signal, other, same_file=kind is variant.kind):
+            if _content(signal) != _content(first.setdefault(signal.name, signal)):
                 raise UsageError(
                     f"two different signals are called '{signal.name}', one of them by "
                     f"{variant.kind.recipe_name()}",
@@ -245,16 +193,55 @@ def check_signals(layers: Layers) -> None:
                 )
 
 
-def _alike(first: Signal, second: Signal, *, same_file: bool) -> bool:
-    """Compare two signals as far as possible; functions that cannot be compared are trusted within
-    one file."""
-    if first == second:
-        return True
-    if (first.needs, first.pad) != (second.needs, second.pad):
-        return False
-    if isinstance(first.compute, partial) and isinstance(second.compute, partial):
-        return all(
-            getattr(first.compute, part) == getattr(second.compute, part)
-            for part in ("func", "args", "keywords")
-        )
-    return same_file
+def _content(signal: Signal) -> tuple[object, ...]:
+    """Return what two signals of one name have in common; equal partial functions are different
+    objects."""
+    compute = signal.compute
+    if isinstance(compute, partial):
+        return signal.needs, signal.pad, compute.func, compute.args, compute.keywords
+    return signal.needs, signal.pad, compute
+
+
+REQUIRED: Any = inspect.Parameter.empty
+"""In place of the default of an option that every recipe has to set."""
+
+
+def option_defaults(kind: type[Variant]) -> dict[str, Any]:
+    """List the options of a variant, with their defaults; `REQUIRED` for one without."""
+    parameters = inspect.signature(kind).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dict[str, Any]:
+    """Return every option of a variant, with the recipe's value or its default; raise one
+    UsageError for all faults.
+
+    where: the key of the variant in the recipe.
+    """
+    options, hints = option_defaults(kind), get_type_hints(kind.__init__, include_extras=True)
+    known = [*sorted(options), *sorted(VariantRecipe.model_fields)]
+    faults = {}
+    for name, value in recipe.options.items():
+        if name not in options:
+            hint = did_you_mean(name, known)
+            faults[name] = f"{recipe.name} has no such option. Options: {', '.join(known)}. {hint}"
+            continue
+        try:
+            options[name] = _convert(hints.get(name, Any), value)
+        except ValidationError as error:
+            # a union reports one message for each of its members
+            messages = dict.fromkeys(map(plain_message, error.errors()))
+            faults[name] = ", or ".join(messages) + but_is(value)
+    for name, value in options.items():
+        if value is REQUIRED and name not in faults:
+            faults[name] = f"{recipe.name} needs this option, which has no default"
+    if faults:
+        raise all_in_one([UsageError(what, where=f"{where}.{key}") for key, what in faults.items()])
+    return options
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a
+    # number
+    adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+    return adapter.validate_json(json.dumps(value))

@@ -178,65 +178,43 @@ def _unique(signals: Iterable[Signal]) -> tuple[Signal, ...]:
     return tuple({signal.name: signal for signal in signals}.values())
 
 
-class PieceEmbedding(nn.Module):
-    """Embed pieces without scaling and positions, for recurrent models."""
+class Embedding(nn.Module):
+    """Embed pieces: for an LSTM as they are; for a Transformer multiplied by √D, with dropout, and
+    with sinusoids of their positions where it has no others (Vaswani et al., 2017, sections 3.4 and
+    3.5)."""
 
-    def __init__(self, table: nn.Embedding, variants: Sequence[Variant] = ()) -> None:
-        super().__init__()
-        self.table = table
-        # a tuple, because the model or its layers register the variants as their modules
-        self._variants = tuple(variant for variant in variants if variant.edits_embeddings())
-
-    def forward(self, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
-        """Embed ids (B, T): (B, T, E)."""
-        return self.varied(self.table(ids), syntax)
-
-    def varied(self, x: Tensor, syntax: Syntax | None) -> Tensor:
-        """Edit the embeddings by the variants: (B, T, E) -> same."""
-        if syntax is not None:
-            for variant in self._variants:
-                x = variant.embed(x, syntax)  # (B, T, E)
-        return x
-
-
-class ScaledEmbedding(PieceEmbedding):
-    """Embed pieces, scaled by √D (Vaswani et al., 2017, section 3.4), without positions."""
+    positions: Tensor | None
 
     def __init__(
-        self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()
+        self,
+        table: nn.Embedding,
+        variants: Sequence[Variant] = (),
+        *,
+        scale: float = 1.0,
+        sinusoidal: bool = False,
+        dropout: float = 0.0,
     ) -> None:
-        super().__init__(table, variants)
-        self.dropout = nn.Dropout(dropout)
+        super().__init__()
+        self.table, self.scale, self.dropout = table, scale, nn.Dropout(dropout)
+        # a tuple, because the model or its layers register the variants as their modules
+        self._variants = tuple(variant for variant in variants if variant.edits_embeddings())
+        positions = sinusoids(512, table.embedding_dim) if sinusoidal else None
+        self.register_buffer("positions", positions, persistent=False)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
         """Embed ids (B, T) at the positions from `first` on: (B, T, D)."""
-        x = self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)  # (B, T, D)
-        return self.dropout(self.placed(x, first))
-
-    def placed(self, x: Tensor, first: int) -> Tensor:
-        """Add positions: (B, T, D) -> same."""
-        return x
-
-
-class Embedding(ScaledEmbedding):
-    """Embed pieces, scaled by √D, and add sinusoids of their positions (sections 3.4 and 3.5)."""
-
-    positions: Tensor
-
-    def __init__(
-        self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()
-    ) -> None:
-        super().__init__(table, dropout=dropout, variants=variants)
-        self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
-
-    def placed(self, x: Tensor, first: int) -> Tensor:
-        """Add the sinusoids of the positions from `first` on: (B, T, D) -> same."""
-        last = first + x.size(1)
+        x = self.table(ids) * self.scale  # (B, T, D)
+        if syntax is not None:
+            for variant in self._variants:
+                x = variant.embed(x, syntax)  # (B, T, D)
         # another thread may replace the table by a shorter one meanwhile
-        positions = self.positions
-        if last > positions.size(0):
-            self.positions = positions = sinusoids(2 * last, self.table.embedding_dim).to(positions)
-        return x + positions[first:last]
+        positions, last = self.positions, first + ids.size(1)
+        if positions is not None:
+            if last > positions.size(0):
+                longer = sinusoids(2 * last, self.table.embedding_dim)
+                self.positions = positions = longer.to(positions)
+            x = x + positions[first:last]
+        return self.dropout(x)
 
 
 def piece_table(pieces: int, model_dim: int) -> nn.Embedding:

@@ -3,8 +3,10 @@ layers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import cast
 
@@ -21,7 +23,7 @@ from synmt.model.multihead import (
     RotaryAttention,
     SelfAttention,
 )
-from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table, rows_of
+from synmt.model.seq2seq import Embedding, Seq2Seq, piece_table, rows_of
 from synmt.model.variant import Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
 
@@ -213,13 +215,14 @@ class Transformer(Seq2Seq):
         target_table = piece_table(target_pieces, recipe.model_dim)
         shared = recipe.embeddings == "shared"
         source_table = target_table if shared else piece_table(source_pieces, recipe.model_dim)
-        embedding = Embedding if recipe.positions == "sinusoid" else ScaledEmbedding
-        self.source_embedding = embedding(
-            source_table, dropout=recipe.dropout, variants=self.variants["source"]
+        embed = partial(
+            Embedding,
+            scale=math.sqrt(recipe.model_dim),
+            sinusoidal=recipe.positions == "sinusoid",
+            dropout=recipe.dropout,
         )
-        self.target_embedding = embedding(
-            target_table, dropout=recipe.dropout, variants=self.variants["target"]
-        )
+        self.source_embedding = embed(source_table, self.variants["source"])
+        self.target_embedding = embed(target_table, self.variants["target"])
         layers = zip(recipe.heads_of("source"), source, strict=True)
         self.encoder = nn.ModuleList(
             EncoderLayer(recipe, heads, variants) for heads, variants in layers

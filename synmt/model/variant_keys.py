@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter
 
 from synmt.model.build import variant_class, variant_names
-from synmt.model.variant_options import REQUIRED, option_defaults
+from synmt.model.placement import REQUIRED, option_defaults
 from synmt.recipe.keys import RecipeKey, allowed_values, yaml_text
 
 

@@ -6,8 +6,6 @@ own name instead of its number: `encoder.1.self_attention.variants.pascal`.
 
 from __future__ import annotations
 
-import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -16,13 +14,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean
+from synmt.errors import UsageError, broken_run, did_you_mean
 from synmt.files.checksums import verify_file
-from synmt.files.writing import reporting_os_errors, set_usual_mode, write_atomically
+from synmt.files.writing import reporting_os_errors, write_atomically
 from synmt.model.variant import Variant
 
 
@@ -44,19 +42,17 @@ def load_checked(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
     """Read tensors; raises SynmtError unless they have the names, shapes and types of `expected`,
     and are finite."""
     tensors = load_tensors(path)
-    for name in sorted(tensors.keys() ^ expected.keys()):
-        what = "is missing" if name in expected else "is not part of it"
-        raise broken_run(path, f"it does not fit the recipe's model: {name} {what}")
-    for name, tensor in tensors.items():
-        for what, here, there in (
-            ("shape", tuple(tensor.shape), tuple(expected[name].shape)),
-            ("type", tensor.dtype, expected[name].dtype),
-        ):
-            if here != there:
-                raise broken_run(path, f"{name} has the {what} {here}, but the model's is {there}")
-        if not tensor.isfinite().all():
-            raise broken_run(path, f"{name} has values that are not finite")
+    for name in sorted(tensors.keys() | expected.keys()):
+        if not _fits(tensors.get(name), expected.get(name)):
+            raise broken_run(path, f"{name} does not fit the recipe's model, or is not finite")
     return tensors
+
+
+def _fits(tensor: Tensor | None, expected: Tensor | None) -> bool:
+    if tensor is None or expected is None:
+        return False
+    same = (tensor.shape, tensor.dtype) == (expected.shape, expected.dtype)
+    return same and bool(tensor.isfinite().all())
 
 
 class WithoutInitialValues(TorchFunctionMode):
@@ -88,16 +84,9 @@ def average_weights(paths: Sequence[Path], target: Path) -> None:
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors, from any device."""
     with reporting_os_errors(path):
-        try:
-            save_file(
-                {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path
-            )
-        except SafetensorError as error:
-            # of an error of the operating system, the message has only the number
-            found = re.search(r"os error (\d+)", str(error))
-            number = int(found[1]) if found else 0
-            raise OSError(number, os.strerror(number) if found else str(error)) from error
-        set_usual_mode(path)
+        path.write_bytes(
+            save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+        )
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -105,13 +94,6 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     verify_file(path)
     try:
         return load_file(path)
-    except FileNotFoundError:
-        # safetensors raises this also where it may not read the file
-        if path.exists():
-            raise SynmtError(
-                "cannot read the file", where=str(path), do="Check its permissions"
-            ) from None
-        raise broken_run(path, "the file is missing") from None
     except (SafetensorError, OSError) as error:
         raise broken_run(path, f"cannot be read ({error})") from None
 
@@ -147,19 +129,18 @@ def weights_in(model: nn.Module, parts: Iterable[str], where: str) -> dict[str, 
     where: the key of the recipe.
     """
     named = named_weights(model)
+    every = dict.fromkeys(outer for name in named for outer in _parts_of(name))
     found = {}
     for part in parts:
         wanted = tuple(f"{name}." for name in _GROUPS.get(part, (part,)))
         inside = {name: weight for name, weight in named.items() if f"{name}.".startswith(wanted)}
         if not inside:
-            every = dict.fromkeys(outer for name in named for outer in _parts_of(name))
-            known = ["", *(outer for outer in _parts_of(part) if outer in every)][-1]
-            inner = [name for name in every if name.rpartition(".")[0] == known]
-            names = inner if known else [*sorted(inner), *_GROUPS]
+            outermost = sorted(name for name in every if "." not in name)
             raise UsageError(
                 f"the model has no part '{part}'",
                 where=where,
-                allowed=f"Parts{f' of {known}' if known else ''}: {', '.join(names)}",
+                allowed=f"Parts: {', '.join([*outermost, *_GROUPS])}, and those in them, such as "
+                "encoder.1",
                 do=did_you_mean(part, [*every, *_GROUPS]),
             )
         found |= inside

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from synmt.errors import SynmtError, UsageError
 from synmt.files.writing import write_atomically
-from synmt.reporting.svg import for_xml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,6 +79,15 @@ def series_style(index: int) -> dict[str, Any]:
     return {"color": _COLOURS[place], "marker": marker, "linestyle": _LINES[repeat % len(_LINES)]}
 
 
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0 forbids, even as references."""
+
+
+def for_xml(text: str) -> str:
+    """Replace characters that XML forbids by U+FFFD."""
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
 _CHARACTERS = 11
 """Characters of _POINTS that fit into an inch."""
 _POINTS = 9.0
@@ -118,53 +126,35 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> str:
-    """Draw a figure in the common style into a file; returns the characters that no font has.
+def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> None:
+    """Draw a figure in the common style into a file; `grid`: the axis with grid lines.
 
     An SVG file has all characters: it contains text, and the program that shows it finds the fonts.
-    grid: the axis with grid lines.
     """
     check_plot(path)
-    kind = path.suffix.lstrip(".").lower()
-    drawn, missing = _render(draw, kind, grid)
+    drawn = _render(draw, path.suffix.lstrip(".").lower(), grid)
     with write_atomically(path, binary=True) as stream:
         stream.write(drawn)
-    return "" if kind == "svg" else missing
 
 
 def svg_of(draw: Callable[[], Figure]) -> str:
     """Draw a figure in the common style as SVG."""
-    return _render(draw, "svg", "y")[0].decode("utf-8")
+    return _render(draw, "svg", "y").decode("utf-8")
 
 
-def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, str]:
-    """Draw a figure; returns the file and the characters that no font has."""
+def _render(draw: Callable[[], Figure], kind: str, grid: str) -> bytes:
     import matplotlib
 
     dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()
     style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
-    with warnings.catch_warnings(record=True) as caught, matplotlib.rc_context(style):
-        warnings.filterwarnings("always", message=_MISSING)
+    with warnings.catch_warnings(), matplotlib.rc_context(style):
+        if kind == "svg":
+            # its letters are text: the program that shows it has the fonts
+            warnings.filterwarnings("ignore", message="Glyph")
         draw().savefig(drawn, format=kind, dpi=300, metadata=dates.get(kind))
     picture = drawn.getvalue()
-    if kind == "svg":
-        # matplotlib writes labels as they are
-        picture = for_xml(picture.decode("utf-8")).encode("utf-8")
-    return picture, _missing(caught)
-
-
-_MISSING = r"Glyph (\d+) .*missing from"
-
-
-def _missing(caught: Sequence[warnings.WarningMessage]) -> str:
-    """Find the characters that matplotlib reports as missing, and pass on its other warnings."""
-    letters: dict[str, None] = {}
-    for one in caught:
-        if found := re.match(_MISSING, str(one.message)):
-            letters[chr(int(found[1]))] = None
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return "".join(letters)
+    # matplotlib writes labels as they are
+    return for_xml(picture.decode("utf-8")).encode("utf-8") if kind == "svg" else picture
 
 
 def _fonts() -> list[str]:

@@ -1,7 +1,6 @@
 """Heat maps of one sentence: attention weights, edits of variants, probable parents."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +8,8 @@ import yaml
 from cases import cases
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
-from synmt.analysis.attention.figures import (
-    LEAST_BIAS,
-    draw_maps,
-    limits,
-    spell,
-)
 from synmt.analysis.attention.heads import KINDS, AttentionMap, heads_of, read_map
+from synmt.analysis.attention.report import LEAST, draw_maps
 from synmt.analysis.attention.statistics import measure_heads, measure_self_heads
 from synmt.analysis.forward_passes import ParsedText, run_forward
 from synmt.analysis.heads import Head
@@ -109,18 +103,18 @@ def test_each_map_of_labelled_distributions_is_named_by_its_relations(load):
 
 
 @pytest.mark.parametrize(
-    ("options", "model", "name"),
+    ("options", "model"),
     [
-        ({}, LSTM, "latent trees"),
-        ({"normalize": "flat"}, LSTM, "flat attention"),
-        ({"sets": 1}, SIZE, "latent trees"),
+        ({}, LSTM),
+        ({"normalize": "flat"}, LSTM),
+        ({"sets": 1}, SIZE),
     ],
 )
-def test_the_map_of_annotations_has_the_weights_of_the_pieces(load, options, model, name):
+def test_the_map_of_annotations_has_the_weights_of_the_pieces(load, options, model):
     translator = load(LATENT | options, model=model)
     shown = read(translator, "parents", source=[SHORT])
     [(head, panel)] = shown.panels.items()
-    assert head.name == f"{name} (latent_tree)"
+    assert head.name == "annotations (latent_tree)"
     ids = translator.source.encode(SHORT).ids
     assert shown.rows == shown.columns == translator.source.pieces(ids)
     [forward] = run_forward(translator, [SHORT], what=())
@@ -154,12 +148,12 @@ def test_the_heat_map_of_an_lstm_is_its_attention_to_the_source(load):
 
 
 HIDDEN = """
-source => {what: factor, head: '2.1'} => --what factor: .* 1.1 .pascal., 1.2 .pas
-target => {what: bias} => target has a bias to show. Heads with one: none
-source => {number: 4} => --sentence 4: the test set has no such .* Sentences 1 to 3
-source => {source: [' ']} => --sentence 1: this sentence is empty, or has more
-source => {source: [LONG]} => more pieces than the model takes, 512. Choose
-source => {head: '2.9'} => '2.9' is not a head. LAYER.HEAD: 1.1 to 1.4
+source => {what: factor, head: '2.1'} => --what factor: no chosen head of the source has a factor
+target => {what: bias} => no chosen head of the target has a bias to show
+source => {number: 4} => --sentence 4: there is no such sentence, .* 1 to 3, of at most 512 pieces
+source => {source: [' ']} => --sentence 1: there is no such sentence, or it is empty or too long
+source => {source: [LONG]} => --sentence 1: there is no such sentence, or it is empty or too long
+source => {head: '2.9'} => --head 2.9: the model has no such attention head
 parents => {} => --what parents: .* no annotations .* latent_tree or latent_graph
 """.replace("LONG", TEXT[0] * 80)
 
@@ -170,12 +164,6 @@ def test_a_map_that_cannot_be_shown_is_refused(translator, kind, options, words)
         read(translator, kind, **yaml.safe_load(options))
 
 
-@pytest.mark.parametrize("kind", ["cross", "parents"])
-def test_attention_of_an_lstm_has_no_heads_to_choose(load, kind):
-    with pytest.raises(UsageError, match=r"--head: .* have no heads. Leave out `--head`"):
-        read(load(LATENT, model=LSTM), kind, head="1.1")
-
-
 def shown_map(pieces, heads, what="weights", low=0.0):
     labels = [f"▁p{number}" for number in range(pieces)]
     panel = np.linspace(low, 1, pieces**2).reshape(pieces, pieces)
@@ -183,18 +171,12 @@ def shown_map(pieces, heads, what="weights", low=0.0):
     return AttentionMap(what, "source", 1, labels, labels, panels)
 
 
-def test_the_scale_is_shared_and_cut_at_negligible_biases():
-    assert limits(shown_map(3, 2)) == (0, 1)
-    assert limits(shown_map(3, 1, "bias", low=-200.0)) == (LEAST_BIAS, 1)
-    flat = replace(shown_map(3, 1), panels={Head(1, 1): np.zeros((3, 3))})
-    assert limits(flat) == (0, 1)
-
-
-def test_pieces_are_spelled_without_marks_in_languages_with_spaces():
-    spelled = spell(["▁The", "▁mon", "key", "▁eats", ".", "▁", "</s>"])
-    assert spelled == ["The", "mon", "·key", "eats", ".", "▁", "</s>"]
-    assert spell(["▁猿", *"はバナナ"]) == ["▁猿", *"はバナナ"]
-    assert spell(["▁" + "a" * 40, "▁line\u2028sep"]) == ["a" * 15 + "…", "line sep"]
+@pytest.mark.journey
+@pytest.mark.parametrize(("low", "ends"), [(0.0, (0, 1)), (-200.0, (LEAST, 1))])
+def test_the_scale_is_shared_and_cut_at_negligible_biases(low, ends):
+    *panels, _ = draw_maps(shown_map(3, 2, "bias", low), system="system").axes
+    assert [axes.images[0].get_clim() for axes in panels] == [ends] * 2
+    assert [axes.get_title() for axes in panels] == ["1.1", "1.2"]
 
 
 @pytest.mark.journey

@@ -80,7 +80,7 @@ def test_tables_without_groups_can_be_drawn(tmp_path):
     assert [[bar.get_height() for bar in axes.patches] for axes in figure.axes[1::2]] == [[0], []]
     assert [notes(axes) for axes in figure.axes[::2]] == [[], []]
     # an axis without data can still be written
-    assert save_figure(lambda: draw_results(empty), tmp_path / "x.svg") == ""
+    save_figure(lambda: draw_results(empty), tmp_path / "x.svg")
     assert ">pascal<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 

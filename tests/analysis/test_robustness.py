@@ -52,7 +52,7 @@ def outcomes_of(translator, shares, seed=1, outputs=OUTPUTS):
     own = find_model_trees(translator, LINES, PARSES)
     made = make_conditions(own, shares, seed=seed)
     outcomes = measure(translator, own, made, make_metric("chrf"), outputs)
-    return {one.condition.name: one for one in outcomes}
+    return {one.name: one for one in outcomes}
 
 
 def test_attachment_counts_words_that_keep_their_parent():
@@ -78,12 +78,12 @@ def test_attachment_counts_words_that_keep_their_parent():
 def test_with_its_own_trees_a_model_translates_as_usual(translator, recipe, name):
     reader = translator.with_control(Control(**recipe))
     own, *others = outcomes_of(reader, ()).values()
-    assert own.condition.name == name
+    assert own.name == name
     assert own.translations == texts(reader)
     assert (own.uas, own.changed, own.against_own) == (1, 0, None)
     assert own.score == score_system(own.translations, GERMAN, ("chrf",))["chrf"].value
-    # a chain does not depend on the seed, and has no second row
-    assert ("left" in [one.condition.name for one in others]) == (name != "own (left)")
+    # the trees of the recipe's control are the original trees
+    assert ("left" in [one.name for one in others]) == (name != "own (left)")
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -111,18 +111,18 @@ def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
     arcs = ", ".join(f"{w}>{p} dep 0.75, {w}>0 dep 0.25" for w, p in enumerate(TREE.parents))
     tree = replace(TREE, arcs=arcs_in(arcs))
     own = ModelTrees([MONKEY], [tree], [b"x"], [tree])
-    made = make_conditions(own, [0.0, 0.5], seed=1, others=[("other", [tree])])
-    first, certain, *others, last = made
-    assert (certain.name, certain.share, last.name) == ("own, but certain", 0, "other")
-    assert first.trees[0].arcs == last.trees[0].arcs == tree.arcs
-    assert certain.trees[0].arcs == certain_arcs(TREE)
+    made = make_conditions(own, [0.0, 0.5], seed=1)
+    [first], [certain], *others = made.values()
+    assert list(made)[1:3] == ["own, but certain", "50 % rewired"]
+    assert first.arcs == tree.arcs
+    assert certain.arcs == certain_arcs(TREE)
     assert len(others) == 1 + 4 + 1
-    for found in (one.trees[0] for one in others):
+    for [found] in others:
         assert found.arcs.probabilities.tolist() == [1] * len(found)
         assert found.arcs.parents.tolist() == found.parents.tolist()
     # without the probabilities there is nothing to make certain
-    _, first, *_ = make_conditions(replace(own, reads_arcs=False), [0.0, 0.5], seed=1)
-    assert first.name == "50 % rewired"
+    made = make_conditions(replace(own, reads_arcs=False), [0.0, 0.5], seed=1)
+    assert list(made)[1] == "50 % rewired"
 
 
 def test_a_metric_reads_the_raw_source_and_a_model_its_words(translator, monkeypatch):
@@ -148,9 +148,9 @@ def test_shares_are_sorted_without_duplicates_and_others_are_refused():
 @pytest.mark.parametrize(
     ("variants", "parser", "reading", "words"),
     [
-        ([], True, Reading(), "run: the model reads no trees, so other trees change nothing"),
+        ([], True, Reading(), "run: the model reads no dependency trees"),
         ([PASCAL], False, None, "does not say which parser .* with `--parses FILE.conllu`"),
-        ([PASCAL], True, Reading(constituents=True), "brackets, and other trees have none"),
+        ([PASCAL], True, Reading(constituents=True), "run: the model reads no dependency trees"),
     ],
 )
 def test_a_model_without_trees_of_a_parser_is_refused(

@@ -1,7 +1,6 @@
 """`synmt analyze --compare`, on runs of small models and on files."""
 
 import json
-import shutil
 
 import pytest
 from cases import cases
@@ -121,15 +120,6 @@ def test_trees_and_alignments_are_computed_only_for_json_and_pages(runs, tmp_pat
         printed, said = analyze("--compare", *runs, *shown, code=1)
         assert printed == ""
         assert "nothing is to be parsed" in said
-
-
-def test_letters_without_a_font_are_warned_of_except_for_svg(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("synmt.reporting.figures.FONTS", ())
-    run = shutil.copytree(runs[0], tmp_path / "猿")
-    for ending, warns in (("png", True), ("svg", False)):
-        plot = tmp_path / f"plot.{ending}"
-        _, said = analyze("--by-length", "--run", run, "--plot", plot)
-        assert (f"warning: {plot}: no installed font has 猿; install one" in said) is warns
 
 
 @pytest.fixture(scope="module")

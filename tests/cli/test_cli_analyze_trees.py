@@ -1,7 +1,6 @@
 """`synmt analyze --trees` on runs of small models."""
 
 import json
-import shutil
 from xml.etree import ElementTree
 
 import pytest
@@ -51,99 +50,82 @@ def report(project, name, *arguments):
     return json.loads(output(project, name, *arguments, "--json")[0])
 
 
+def accuracies(found):
+    """Return the rows of the table of all trees, by name."""
+    return {row["trees"]: row for row in found["tables"][0]["rows"]}
+
+
 def test_a_head_is_compared_with_gold_trees_like_the_baselines(project):
     found = report(project, "lisa", *GOLD)
-    expected = {"best": "head 1.1 (lisa)", "side": "source", "system": "lisa", "test": None}
-    expected |= {"gold": "gold, en.conllu", "parser": None, "sentences": 3, "words": 23}
+    expected = {"system": "lisa", "gold": "gold, en.conllu", "sentences": 3, "words": 23}
     assert expected.items() <= found.items()
-    head, left, right = found["rows"]
-    assert (head["variant"], head["layer"], head["head"]) == ("lisa", 1, 1)
-    assert (left["trees"], left["directed"]["value"]) == ("left branching", 1.0)
+    rows = accuracies(found)
+    assert list(rows) == ["head 1.1 (lisa)", "left branching", "right branching"]
+    assert rows["left branching"]["DA"] == 1
     # a chain of W words has W - 1 arcs
-    assert right["undirected"]["value"] == pytest.approx(20 / 23)
-    for row in found["rows"]:
-        correct = sum(one["words"] * one["directed"] for one in row["relations"].values())
-        assert correct == pytest.approx(23 * row["directed"]["value"])
+    assert rows["right branching"]["UA"] == pytest.approx(20 / 23)
+    for name, relations in found["relations"].items():
+        correct = sum(words * directed for words, directed, _ in relations.values())
+        assert correct == pytest.approx(23 * rows[name]["DA"])
 
 
 def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(project):
-    shown, _ = output(project, "lisa", "--html", "trees.html")
-    assert "\ngold trees come from a parser, which makes errors: Stanza (compact, en)\n" in shown
+    output(project, "lisa", "--html", "trees.html")
     assert "NOUN → DET</th>" in (project / "trees.html").read_text(encoding="utf-8")
     found = report(project, "lisa")
-    assert (found["gold"], found["test"], found["parser"]) == (PARSED, "test", PARSED[24:])
     # without the three full stops, which the parser splits off
-    assert (found["sentences"], found["words"]) == (3, 23)
-    assert found["gold_children"]["NOUN"]["DET"] == 8
+    assert (found["gold"], found["sentences"], found["words"]) == (PARSED, 3, 23)
+    assert found["rules"]["gold"]["NOUN → DET"] == 8
     # a model that reads trees is compared with the same trees, and reads its own in any case
     reader = report(project, "reader", "--head", "1.1")
     assert reader["gold"] == f"{PARSED}, as the model reads it"
-    assert reader["rows"][1:] == found["rows"][1:]
+    assert list(accuracies(reader).values())[1:] == list(accuracies(found).values())[1:]
     other = report(project, "reader", "--head", "1.1", "--parser", "compact")
-    assert (other["gold"], other["rows"]) == (PARSED, reader["rows"])
+    assert (other["gold"], other["tables"]) == (PARSED, reader["tables"])
     # one without a recorded parser reads the gold trees
-    assert len(report(project, "pascal", *GOLD, "--head", "1.1")["rows"]) == 3
+    assert len(accuracies(report(project, "pascal", *GOLD, "--head", "1.1"))) == 3
 
 
-def test_all_heads_can_be_read_and_the_best_is_marked(project):
+def test_all_heads_can_be_read_and_the_best_is_shown(project):
     found = report(project, "plain", *GOLD, "--head", "all")
-    heads = [row for row in found["rows"] if row["layer"]]
-    best = max(heads, key=lambda row: row["directed"]["value"])
-    assert (len(heads), found["best"]) == (8, best["trees"])
-    shown, _ = output(project, "plain", *GOLD, "--head", "all")
-    assert f"\n{best['trees']} *  " in shown
-    one = report(project, "plain", *GOLD, "--head", f"{best['layer']}.{best['head']}")
-    assert one["rows"][0] == best
+    rows = accuracies(found)
+    assert len(rows) == 8 + 2
+    best = max(list(rows)[:8], key=lambda name: rows[name]["DA"])
+    assert best in found["tables"][1]["rows"][0]
+    one = report(project, "plain", *GOLD, "--head", best.removeprefix("head "))
+    assert accuracies(one)[best] == rows[best]
 
 
 def test_trees_of_the_target_are_those_of_the_references(project):
     found = report(project, "dbsa", "--side", "target", "--gold", "de.conllu")
-    assert [row["trees"] for row in found["rows"][:2]] == ["head 1.1 (dbsa)", "head 1.2 (dbsa)"]
-    assert (found["side"], found["words"]) == ("target", 22)
-    assert (found["gold"], found["test"], found["parser"]) == ("gold, de.conllu", "test", None)
+    assert list(accuracies(found))[:2] == ["head 1.1 (dbsa)", "head 1.2 (dbsa)"]
+    assert (found["gold"], found["words"]) == ("gold, de.conllu", 22)
 
 
 def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
-    for trees, kind in ((GOLD, "gold"), ((), "parser's")):
-        shown, remarks = output(project, "lisa", *trees, "--draw", "2")
-        assert [f"sentence {n}, lisa, head 1.1 (lisa)" in shown for n in (1, 2, 3)] == [1, 1, 0]
-        assert shown.endswith(f"- wrong, with the {kind} parent\n")
-        path = "runs/lisa/analysis/trees-head-1.1.svg"
-        assert f"trees: {path}" in remarks
-        svg = ElementTree.parse(project / path).getroot()
-        assert f"below: the {kind} tree" in "".join(svg.itertext())
-    assert len([one for one in svg.iter() if one.get("class") == "word"]) == 6 + 10
+    shown, _ = output(project, "lisa", *GOLD, "--draw", "2")
+    assert [f"sentence {n}, head 1.1 (lisa)" in shown for n in (1, 2, 3)] == [1, 1, 0]
+    assert "- wrong, with the right parent\n" in shown
+    svg = ElementTree.parse(project / "runs/lisa/analysis/trees-source-head-1.1.svg").getroot()
+    assert len([one for one in svg.iter() if one.get("class") == "word"]) == 2 * (5 + 9)
     more = ("--side", "target", "--gold", "de.conllu", "--draw", "9")
-    assert "analysis/trees-target-head-1." in output(project, "dbsa", *more)[1]
-    said = output(project, "dbsa", *more, "--plot", "trees.svg", "--json")[1]
-    assert "trees: trees.svg\n" in said
-
-
-def test_trees_are_shown_if_the_run_cannot_be_written(project):
-    folder = project / "runs" / "plain" / "analysis"
-    shutil.rmtree(folder, ignore_errors=True)
-    # root may write everywhere, but not into a file
-    folder.touch()
-    shown, remarks = output(project, "plain", *GOLD, "--head", "1.1", "--draw", "1")
-    folder.unlink()
-    assert "\nsentence 1, plain, head 1.1\n1 The" in shown
-    assert "the trees were not drawn as SVG" in remarks
+    output(project, "dbsa", *more, "--plot", "trees.svg", "--html", "drawn.html")
+    assert ElementTree.parse(project / "trees.svg").getroot() is not None
+    assert (project / "drawn.html").read_text(encoding="utf-8").count("<img ") == 3
 
 
 def test_sentences_that_cannot_be_compared_are_left_out_and_counted(project):
     more = ("--gold", "odd.conllu", "--head", "1.1", "--draw", "3")
     shown, remarks = output(project, "plain", *more)
     assert "in 2 sentences" in shown
-    assert "sentences left out: 1 with more pieces than the model takes, 1 without" in remarks
-    assert "sentence 4, plain, head 1.1" in shown
+    assert "sentences left out: 1 too long, 1 empty" in remarks
+    assert "sentence 4, head 1.1" in shown
 
 
 IMPOSSIBLE = """
 lisa => --side sources => 2 => there is no side 'sources'. Sides: source, target. Did
-lisa => --plot x.svg => 2 => `--plot` needs a number of sentences. Add `--draw N`
-lisa => --plot x.png --draw 1 => 2 => trees are drawn as SVG. Write `--plot x.svg`
-lisa => --gold en.conllu --test test => 2 => `--gold` has its own sentences
-lisa => --gold en.conllu --parser compact => 2 => `--gold` has its own trees
+lisa => --plot x.svg => 2 => --plot x.svg: trees are drawn with `--draw N`, as SVG
+lisa => --plot x.png --draw 1 => 2 => --plot x.png: trees are drawn with `--draw N`, as SVG
 lisa => --gold none.conllu => 1 => none.conllu: cannot read the file
 lisa => --gold empty.conllu => 1 => empty.conllu: no sentence has words
 lisa => --gold dots.conllu => 1 => gold, dots.conllu: there are no words to compare

@@ -96,8 +96,8 @@ def lie_in_wait(scene):
         replace(old, new)
         reach("renamed")
 
-    def save_file(tensors, path, save_file=synmt.model.weights.save_file):
-        save_file(tensors, path)
+    def save_tensors(tensors, path, save_tensors=synmt.model.weights.save_tensors):
+        save_tensors(tensors, path)
         with open(path, "r+b") as stream:
             whole = stream.read()
             stream.truncate(len(whole) // 2)
@@ -123,6 +123,7 @@ def lie_in_wait(scene):
     os.fsync = counting(os.fsync, "sync")
     shutil.rmtree = counting(shutil.rmtree, "remove")
     if "full" not in scene:
-        synmt.model.weights.save_file = save_file
+        synmt.model.weights.save_tensors = save_tensors
+        synmt.training.checkpoint.save_tensors = save_tensors
     synmt.training.trainer.Trainer.update = update
     synmt.training.records.Log.write = counting(synmt.training.records.Log.write, "log")

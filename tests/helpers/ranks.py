@@ -21,7 +21,7 @@ from variant_cases import DEFAULTS, made
 
 from synmt.errors import SynmtError
 from synmt.model.build import variant_class
-from synmt.model.variant_options import option_defaults
+from synmt.model.placement import option_defaults
 from synmt.run_folder import Run
 from synmt.training import distributed
 from synmt.training.distributed import Processes, join_processes

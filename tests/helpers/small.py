@@ -17,10 +17,9 @@ from synmt.data.batch import Batch, collate
 from synmt.data.corpus import Example, Tree
 from synmt.data.vocabulary import PAD
 from synmt.model.build import build
-from synmt.model.placement import PlacedVariant
+from synmt.model.placement import PlacedVariant, option_defaults
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Place, Variant
-from synmt.model.variant_options import option_defaults
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import ModelRecipe, Recipe
 from synmt.syntax.parse import SCENES, Arcs, Parse

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from tiny import fail, succeed
 
 from synmt.model.build import variant_class, variant_names
+from synmt.model.placement import option_defaults
 from synmt.model.variant_keys import list_options
-from synmt.model.variant_options import option_defaults
 from synmt.recipe.keys import list_keys
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe

@@ -99,6 +99,9 @@ def prepared(place, data, *overrides):
 
 
 # two processes, each with half of the text, or this one
+PASCAL = "syntax.variants=[{name: pascal, heads: 2}]"
+
+
 @pytest.mark.parametrize(
     "overrides",
     [[PASCAL, "parser.workers=2"], ["tasks.parsing=dependencies", "parser.workers=1"]],

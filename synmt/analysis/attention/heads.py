@@ -21,7 +21,7 @@ from synmt.data.task_corpus import tagged
 from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
-from synmt.model.capture import ActivationKind, Activations, self_attention
+from synmt.model.capture import Activations, self_attention
 from synmt.model.seq2seq import Seq2Seq
 
 AttentionKind = Literal["source", "target", "cross", "parents"]
@@ -43,43 +43,29 @@ class KindOfAttention:
     lines: the lines of the test set that it is computed for.
     ends: the positions that belong to no word.
     side: of the pieces that attend.
-    rows, columns: the pieces that attend, and those attended to.
-    captured: the activations with its weights.
     """
 
     name: str
     lines: str
     ends: str
     side: Side = "source"
-    rows: str = "piece that attends"
-    columns: str = "piece attended to"
-    captured: tuple[ActivationKind, ...] = ("attention",)
 
 
 KINDS: dict[AttentionKind, KindOfAttention] = {
     "source": KindOfAttention("self-attention of the source", "source", "EOS and task tags"),
     "target": KindOfAttention("self-attention of the target", "reference", "BOS", "target"),
     "cross": KindOfAttention(
-        "attention to the source",
-        "the run's own translation",
-        "the source's EOS",
-        "target",
-        rows="piece to be generated",
-        captured=("cross",),
+        "attention to the source", "the run's own translation", "the source's EOS", "target"
     ),
     "parents": KindOfAttention(
-        "probable parents in the annotations of the source",
-        "source",
-        "task tags",
-        rows="piece",
-        columns="probable parent; on the diagonal: the root, or the piece itself if flat",
-        captured=(),
+        "probable parents in the annotations of the source", "source", "task tags"
     ),
 }
 
 
 def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> list[Head]:
-    """List the heads of one kind of attention, by layer: head `LAYER.HEAD`, or all."""
+    """List the heads of one kind of attention, by layer: head `LAYER.HEAD`, or all; annotations and
+    an LSTM have none to choose."""
     if kind != "parents" and self_attention(model, "source"):
         return choose_heads(model, KINDS[kind].side, head, owned=kind != "cross")
     heads = annotation_heads(model) if kind == "parents" else [Head()]
@@ -88,11 +74,7 @@ def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> li
             "the source of this model has no annotations with probable parents",
             where="--what parents",
             allowed="Models with latent_tree or latent_graph have them",
-            do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
         )
-    if head not in (None, "all"):
-        what = "annotations of the source" if kind == "parents" else "the attentions of an LSTM"
-        raise UsageError(f"{what} have no heads", where="--head", do="Leave out `--head`")
     return heads
 
 
@@ -106,23 +88,6 @@ def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head])
         [weights] = layers.values()
         return weights
     return torch.stack([layers[head.layer][:, head.number - 1] for head in heads], 1)
-
-
-def edits_of(
-    captured: Activations, side: Side, what: Literal["factor", "bias"], heads: Sequence[Head]
-) -> dict[Head, Tensor]:
-    """Return the factors on attention scores, or the biases added to them: (B, Tq, Tk) each.
-
-    Variants compute both, and the penalties of ALiBi are biases too. Heads whose edit changes
-    nothing are left out.
-    """
-    layers, neutral = (captured.factors, 1.0) if what == "factor" else (captured.biases, 0.0)
-    edits = {}
-    for head in heads:
-        edit = layers.get((side, head.layer))  # (B, H, Tq, Tk)
-        if edit is not None and bool((edit[:, head.number - 1] != neutral).any()):
-            edits[head] = edit[:, head.number - 1]
-    return edits
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,60 +118,55 @@ def read_map(
     number: int,
 ) -> AttentionMap:
     """Run the model over sentence `number` of a text."""
-    where, count = f"--sentence {number}", len(text.source)
-    if not 1 <= number <= count:
-        raise UsageError(
-            "the test set has no such sentence", where=where, allowed=f"Sentences 1 to {count:,}"
-        )
     this = slice(number - 1, number)
     source, target = text.source[this], text.target[this] if text.target else None
     trees = text.model_trees[this] if text.model_trees else None
-    terms: tuple[ActivationKind, ...] = ("terms",) if content in ("factor", "bias") else ()
-    passes = list(run_forward(translator, source, target, trees, what=KINDS[kind].captured + terms))
+    what = ("attention", "terms", "cross")
+    passes = list(run_forward(translator, source, target, trees, what=what))
     if not passes or passes[0].sentences[0].dropped:
         raise UsageError(
-            "this sentence is empty, or has more pieces than the model takes, "
-            f"{translator.max_pieces}",
-            where=where,
-            do="Choose another sentence",
+            "there is no such sentence, or it is empty or too long for the model",
+            where=f"--sentence {number}",
+            allowed=f"1 to {len(text.source):,}, of at most {translator.max_pieces} pieces",
         )
     spell = translator.source
-    rows = columns = spell.pieces(spell.encode(tagged(source[0], translator.task)).ids)
-    if kind in ("source", "cross"):
-        # among annotations, EOS has no parent
-        rows = columns = [*columns, *spell.pieces([EOS])]
+    ids = list(spell.encode(tagged(source[0], translator.task)).ids)
+    # among annotations, EOS has no parent
+    rows = columns = spell.pieces(ids if kind == "parents" else [*ids, EOS])
     if target:
         spell = translator.target
         ids = list(spell.encode(target[0]).ids)
         rows = spell.pieces([*ids, EOS] if kind == "cross" else [BOS, *ids])
         columns = columns if kind == "cross" else rows
-    panels = _panels(translator, passes[0], heads, kind, content)
-    return AttentionMap(content, kind, number, rows, columns, panels)
-
-
-def _panels(
-    translator: Translator,
-    forward: ForwardPass,
-    heads: Sequence[Head],
-    kind: AttentionKind,
-    content: MapContent,
-) -> dict[Head, DoubleArray]:
     if content == "factor" or content == "bias":
-        side = KINDS[kind].side
-        edits = edits_of(forward.captured, side, content, heads)
-        if not edits:
-            having = edits_of(forward.captured, side, content, heads_of(translator.model, kind))
-            raise UsageError(
-                f"no chosen head of the {side} has a {content} to show",
-                where=f"--what {content}",
-                allowed=f"Heads with one: {', '.join(one.label for one in having) or 'none'}",
-            )
-        return {head: edit[0].cpu().double().numpy() for head, edit in edits.items()}
-    weights = weights_of(forward, kind, heads)[0].cpu().double().numpy()  # (S, Tq, Tk)
-    if kind == "parents":
-        pieces = len(forward.sentences[0].source)
-        weights = weights[:, :pieces, :pieces]
-    if kind == "cross":
+        panels = edits_of(passes[0].captured, KINDS[kind].side, content, heads)
+    else:
+        weights = weights_of(passes[0], kind, heads)[0]  # (S, Tq, Tk)
         # after the pieces, a memory may have other places
-        weights = weights[..., : forward.memory.pieces]
-    return dict(zip(heads, weights, strict=True))
+        panels = dict(zip(heads, weights[:, : len(rows), : len(columns)], strict=True))
+    arrays = {head: panel.cpu().double().numpy() for head, panel in panels.items()}
+    return AttentionMap(content, kind, number, rows, columns, arrays)
+
+
+def edits_of(
+    captured: Activations, side: Side, content: Literal["factor", "bias"], heads: Sequence[Head]
+) -> dict[Head, Tensor]:
+    """Return the factors on attention scores of one sentence, or the biases added to them: (Tq, Tk)
+    each.
+
+    Variants compute both, and the penalties of ALiBi are biases too. Heads whose edit changes
+    nothing are left out.
+    """
+    layers, neutral = (captured.factors, 1.0) if content == "factor" else (captured.biases, 0.0)
+    edits = {}
+    for head in heads:
+        edit = layers.get((side, head.layer))  # (1, H, Tq, Tk)
+        if edit is not None and bool((edit[0, head.number - 1] != neutral).any()):
+            edits[head] = edit[0, head.number - 1]
+    if not edits:
+        raise UsageError(
+            f"no chosen head of the {side} has a {content} to show",
+            where=f"--what {content}",
+            do="Leave out `--head`, or choose a run whose variants have one",
+        )
+    return edits

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import math
+from collections import Counter
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from synmt.analysis import inputs
-from synmt.analysis.attention.figures import draw_agreement, draw_maps
 from synmt.analysis.attention.heads import (
     KINDS,
     MAP_CONTENTS,
@@ -20,8 +20,6 @@ from synmt.analysis.attention.heads import (
     read_map,
 )
 from synmt.analysis.attention.statistics import (
-    HeadStatistics,
-    best_head,
     head_table,
     join,
     measure_heads,
@@ -29,70 +27,90 @@ from synmt.analysis.attention.statistics import (
     relation_table,
 )
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.heads import Head, annotation_heads
+from synmt.analysis.heads import annotation_heads
 from synmt.analysis.options import AttentionOptions
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError, did_you_mean
-from synmt.evaluation.bootstrap import SAMPLES, SEED
+from synmt.errors import unknown_name
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.model.capture import self_attention
 from synmt.reporting.figures import check_plot
-from synmt.reporting.values import Figure, Part, Report, TextBlock
+from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
+from synmt.syntax.parse import without_breaks
 
-_logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+LEAST = -10.0
+"""Lower end of the scale: with this bias, a weight is already divided by 22,000."""
+
+_UNITS = {
+    "weights": "weight, 0 to 1",
+    "cross": "weight, 0 to 1",
+    "parents": "probability of a parent; on the diagonal: of the root",
+    "factor": "factor on the score",
+    "bias": "bias added to the score, nats",
+}
+_CELL, _LARGEST = 0.2, 28.0
+"""Inches: the size of a cell, and that of all panels side by side, for which cells shrink."""
+_MOST_IN_A_ROW = 8
+"""Maximum number of panels side by side."""
 
 
 def analyze_attention(options: AttentionOptions) -> Report:
     """Measure attention heads over a test set, and read the heat maps of one sentence."""
     inputs.check_name(options.side, SIDES, "side")
     if options.what not in MAP_CONTENTS:
-        raise UsageError(
-            f"heat maps do not show '{options.what}'",
-            where="--what",
-            allowed=f"They show {', '.join(MAP_CONTENTS)}",
-            do=did_you_mean(options.what, MAP_CONTENTS),
-        )
+        raise unknown_name("map", options.what, MAP_CONTENTS, where="--what")
     if options.plot:
         check_plot(options.plot)
     run = find_run(options.run)
     outputs = inputs.read_test(run.folder, options.test).as_read()
     translator = Translator.load(run)
     kind = _choose_attention(translator, options)
-    content = cast(MapContent, options.what if kind in SIDES else kind)
     heads = heads_of(translator.model, kind, options.head)
-    text = _read_text(options, outputs, kind, reads_trees=translator.reads_trees)
+    text = _read_text(options, outputs, kind)
     if not text.model_trees:
-        option = "" if kind == "target" else "--parses"
-        inputs.check_recorded(translator, run.folder, option)
+        inputs.check_recorded(translator, run.folder, "" if kind == "target" else "--parses")
+    plain = options.what == "weights" and kind not in SIDES
+    content = cast(MapContent, kind if plain else options.what)
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
+    draw_map = partial(draw_maps, heat_map, system=outputs.system)
     if options.plot:
-        inputs.save_plot(options.plot, partial(draw_maps, heat_map, system=outputs.system))
+        inputs.save_plot(options.plot, draw_map)
     parser = options.parses.name if options.parses else ""
     if kind != "cross" and not parser:
         lines = text.source, text.target
         text, parser = inputs.parse_text(translator, run, text.side, *lines, options.parser)
-        _logger.info("compared with: %s parsed by %s", KINDS[kind].lines, parser)
     parser = "" if kind == "cross" else parser + inputs.as_read(translator, text)
     sentences, left_out = measure_heads(translator, heads, kind, text)
     joined = join(list(sentences.values()), trees=kind != "cross")
     words = [len(one.parents) for one in sentences.values()]
-    facts = {"system": outputs.system, "test": outputs.test, "parser": parser or None}
-    facts |= {"left_out": left_out, "attention": kind, "of": KINDS[kind].lines}
-    facts |= {"sentences": len(sentences), **_facts(heads, joined), "map": _map_facts(heat_map)}
-    with_trees = f", with trees of {parser}" if parser else ""
-    of = f"{KINDS[kind].lines} of {the_test_set(outputs.test)}{with_trees}"
+    parts: list[Part] = [head_table(heads, joined, words, ends=KINDS[kind].ends)]
+    if kind != "cross":
+        parts.append(relation_table(heads, joined))
+    caption = f"Sentence {options.sentence} ({KINDS[kind].lines})."
+    parts.append(Figure(draw=draw_map, caption=caption, title="Heat maps"))
+    counts = {"sentences": len(sentences), "pieces": len(joined.visible), "words": sum(words)}
     return Report(
         title=f"{outputs.system}: {KINDS[kind].name}",
-        parts=[
-            TextBlock(lines=[f"{of}; {_counts(joined, len(sentences), kind)}"]),
-            head_table(heads, joined, words, ends=KINDS[kind].ends),
-            *_relations(heads, joined, outputs.system),
-            _map_figure(heat_map, outputs.system),
+        parts=parts,
+        notes=[
+            f"{KINDS[kind].lines} of {the_test_set(outputs.test)}",
+            *([f"trees: {parser}"] if parser else []),
+            ", ".join(f"{count:,} {name}" for name, count in counts.items()),
         ],
-        facts=facts,
+        facts={
+            "system": outputs.system,
+            "attention": kind,
+            **counts,
+            "left_out": left_out,
+            "parents_in_sight": joined.visible_share,
+            "relations": relation_agreement(heads, joined),
+            "map": _map_facts(heat_map),
+        },
         system=outputs.system,
         runs=(run.folder,),
     )
@@ -105,112 +123,26 @@ def _choose_attention(translator: Translator, options: AttentionOptions) -> Atte
     Instead, it has the probable parents in its annotations, if it has any, and attention to the
     source.
     """
-    side, what = options.side, options.what
-    if what == "parents" and side != "source":
-        raise UsageError(
-            "only the source has annotations", where="--what parents", do="Leave out `--side`"
-        )
-    if what == "parents" or what == "cross":
-        return what
+    if options.what == "parents" or options.what == "cross":
+        return options.what
     if self_attention(translator.model, "source"):
-        return side
-    if what in ("factor", "bias"):
-        raise UsageError(
-            f"an LSTM has no self-attention, and so no {what}",
-            where=f"--what {what}",
-            do="`--what cross` shows its attention to the source, `--what parents` the probable "
-            "parents in its annotations, if it has any",
-        )
-    if side == "source" and annotation_heads(translator.model):
-        _logger.info(
-            "an LSTM has no self-attention: these are the probable parents in its annotations; "
-            "`--what cross` shows its attention to the source"
-        )
-        return "parents"
-    _logger.info("an LSTM has no self-attention: this is its attention to the source")
-    return "cross"
+        return options.side
+    annotated = options.side == "source" and annotation_heads(translator.model)
+    return "parents" if annotated else "cross"
 
 
-def _read_text(
-    options: AttentionOptions, outputs: Outputs, kind: AttentionKind, *, reads_trees: bool
-) -> ParsedText:
-    """Choose the lines of the test set, and read the trees of the source that the user gave.
+def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind) -> ParsedText:
+    """Choose the lines of the test set, and read the trees that the user gave.
 
-    The model reads these trees, and its self-attention is compared with them.
+    Attention is compared with these trees; if they are of the source, the model reads them, too.
     """
     target = {"target": outputs.reference, "cross": outputs.hypothesis}.get(kind)
-    text = ParsedText(KINDS[kind].side, outputs.source, target, [])
     if options.parses is None:
-        return text
-    if kind == "target":
-        do = "Leave out `--parses` or `--side target`"
-        raise UsageError("trees of the source are no trees of the target", where="--parses", do=do)
-    if kind == "cross" and not reads_trees:
-        what = "nothing is compared with trees, and the model reads none"
-        raise UsageError(what, where="--parses", do="Leave out `--parses`")
-    trees = list(read_parses(options.parses, outputs.source))
-    return replace(text, gold=[] if kind == "cross" else trees, model_trees=trees)
-
-
-def _counts(joined: HeadStatistics, sentences: int, kind: AttentionKind) -> str:
-    counts = f"{len(joined.visible):,} pieces in {sentences:,} sentences"
-    if kind != "cross":
-        counts += f"; {len(joined.parents):,} words, neither punctuation nor roots"
-    if kind == "target":
-        counts += f", with a parent to the left ({joined.visible_share or 0:.1%} of all)"
-    return counts
-
-
-def _relations(heads: Sequence[Head], joined: HeadStatistics, system: str) -> Iterator[Part]:
-    """Show the agreement of all heads, if there are several, and by relation."""
-    if not len(joined.parents):
-        return
-    if len(heads) > 1 and heads[0].layer:
-        owners = ", ".join(sorted({head.variant for head in heads if head.variant}))
-        caption = "Words whose highest weight is on their parent, by layer and head."
-        framed = f" Framed: heads of {owners}." if owners else ""
-        draw = partial(draw_agreement, heads, joined.agrees.mean(1).tolist(), system=system)
-        yield Figure(draw=draw, caption=caption + framed)
-    yield relation_table(heads, joined)
-
-
-def _map_figure(heat_map: AttentionMap, system: str) -> Figure:
-    kind = KINDS[heat_map.kind]
-    dots = f"Rows: {kind.rows}; columns: {kind.columns}. A dot marks a piece inside a word."
-    scale = " All heads share one scale." if len(heat_map.panels) > 1 else ""
-    return Figure(
-        draw=partial(draw_maps, heat_map, system=system),
-        caption=f"Sentence {heat_map.sentence} ({kind.lines}). {dots}{scale}",
-        title="Heat maps",
-        shrinks=False,
-    )
-
-
-def _facts(heads: Sequence[Head], joined: HeadStatistics) -> dict[str, Any]:
-    """Return what the tables do not have; shares are from 0 to 1, and missing values None."""
-    names = [head.name for head in heads]
-    places = [
-        {
-            "name": head.name,
-            "layer": head.layer or None,
-            "head": head.number or None,
-            "variant": head.variant or None,
-        }
-        for head in heads
-    ]
-    relations = {
-        relation: dict(zip(names, shares, strict=True))
-        for relation, shares in relation_agreement(joined).items()
-    }
-    return {
-        "pieces": len(joined.visible),
-        "words": len(joined.parents),
-        "parents_in_sight": joined.visible_share,
-        "intervals": {"share": 0.95, "resamples": SAMPLES, "seed": SEED},
-        "best": names[best_head(joined)] if len(joined.parents) else None,
-        "heads": places,
-        "relations": relations,
-    }
+        return ParsedText(KINDS[kind].side, outputs.source, target, [])
+    lines = outputs.reference if kind == "target" else outputs.source
+    trees = list(read_parses(options.parses, lines))
+    gold, read = [] if kind == "cross" else trees, None if kind == "target" else trees
+    return ParsedText(KINDS[kind].side, outputs.source, target, gold, read)
 
 
 def _map_facts(heat_map: AttentionMap) -> dict[str, Any]:
@@ -222,3 +154,38 @@ def _map_facts(heat_map: AttentionMap) -> dict[str, Any]:
         "columns": heat_map.columns,
         "heads": panels,
     }
+
+
+def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
+    """Draw the matrix of each head, several heads in a grid of layers and heads.
+
+    Rows are the pieces that attend, columns the pieces attended to; all share one colour scale.
+    """
+    from matplotlib.figure import Figure as NewFigure
+
+    kind, panels = KINDS[heat_map.kind], heat_map.panels
+    rows, columns = (
+        [without_breaks(piece) for piece in pieces] for pieces in (heat_map.rows, heat_map.columns)
+    )
+    across = min(_MOST_IN_A_ROW, max(Counter(head.layer for head in panels).values()))
+    down = math.ceil(len(panels) / across)
+    values = np.stack(list(panels.values()))  # (S, Tq, Tk)
+    low, high = max(LEAST, values.min()), values.max()
+    cell = min(_CELL, _LARGEST / (across * len(columns)), _LARGEST / (down * len(rows)))
+    size = 3 + across * len(columns) * cell, 2 + down * len(rows) * cell
+    figure = NewFigure(figsize=size, layout="constrained")
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    for axes, (head, panel) in zip(grid.flat, panels.items(), strict=False):
+        axes.imshow(panel, cmap="Blues", vmin=low, vmax=high, aspect="auto")
+        axes.grid(visible=False)
+        axes.set_title(head.title, fontsize=8)
+        axes.set_yticks(range(len(rows)), rows, fontsize=min(8, 50 * cell))
+        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=min(8, 50 * cell))
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    title = f"{system}: {kind.name}, sentence {heat_map.sentence}, {kind.lines}"
+    figure.suptitle(title, fontsize=9, wrap=True)
+    figure.supylabel("Piece that attends", fontsize=8)
+    figure.supxlabel("Piece attended to", fontsize=8)
+    figure.colorbar(grid[0, 0].images[0], ax=figure.axes, label=_UNITS[heat_map.content])
+    return figure

@@ -47,7 +47,7 @@ from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import proportions
-from synmt.reporting.values import Column, Marked, Table, count_column, share_column, text_column
+from synmt.reporting.values import Column, Table, count_column, share_column, text_column
 from synmt.syntax.parse import Parse
 
 NO_CHOICE = np.iinfo(np.int64).min
@@ -109,13 +109,16 @@ def measure_heads(
             rows, keys = len(sentence.target), len(sentence.source) + (not heads[0].is_lstm)
             return measure_cross_heads(weights[:, :rows, :keys], pieces=len(sentence.source))
         weights = of_predicting_steps(weights, heads)
-        owners = position_owners(translator, text, sentence, has_ends=kind != "parents")
+        owners = piece_owners(translator, text, sentence)  # (T,)
+        if kind != "parents":
+            # of BOS or EOS
+            owners = np.append(-1, owners) if kind == "target" else np.append(owners, -1)
         inner = weights[:, : len(owners), : len(owners)]  # without padding
         gold = text.gold[sentence.index]
         return measure_self_heads(inner, owners, gold, causal=kind == "target")
 
     lines = replace(text, target=None) if KINDS[kind].side == "source" else text
-    captured = KINDS[kind].captured
+    captured = ("cross",) if kind == "cross" else ("attention",)
     return measure_text(translator, lines, "reading attention", read, measure, what=captured)
 
 
@@ -127,19 +130,6 @@ def of_predicting_steps(weights: DoubleArray, heads: Sequence[Head]) -> DoubleAr
     # nothing predicts BOS
     before[..., 0, :] = 0
     return np.where(predict[:, None, None], before, weights)
-
-
-def position_owners(
-    translator: Translator, text: ParsedText, sentence: SentencePass, *, has_ends: bool = True
-) -> IntArray:
-    """Find the word of each position of self-attention: (T + 1,), -1 for BOS, EOS and task tags.
-
-    has_ends: whether BOS or EOS have a position; without, the result is (T,).
-    """
-    owners = piece_owners(translator, text, sentence)  # (T,)
-    if not has_ends:
-        return owners
-    return np.append(-1, owners) if text.side == "target" else np.append(owners, -1)  # (T + 1,)
 
 
 def measure_self_heads(
@@ -230,11 +220,6 @@ def join(sentences: Sequence[HeadStatistics], *, trees: bool = True) -> HeadStat
     return joined
 
 
-def best_head(joined: HeadStatistics) -> int:
-    """Find the head with the highest agreement."""
-    return int(joined.agrees.mean(1).argmax())
-
-
 def head_table(
     heads: Sequence[Head], joined: HeadStatistics, words: Sequence[int], *, ends: str
 ) -> Table:
@@ -250,7 +235,11 @@ def head_table(
             about="mean entropy of the weights of a piece; 0 = all weight on one piece",
         ),
         share_column("of max", about="entropy relative to uniform attention (100% = uniform)"),
-        share_column("parent", about="words whose highest weight on a word is on their parent"),
+        share_column(
+            "parent",
+            about="words whose highest weight on a word is on their parent; on the target, of the "
+            "words whose parent is to the left",
+        ),
         share_column("95 % interval"),
         Column(title="weight", digits=3, about="mean weight of a word on its parent, 0 to 1"),
         Column(
@@ -261,7 +250,7 @@ def head_table(
         share_column("share"),
         Column(title="no word", digits=3, about=f"weight on {ends}, 0 to 1"),
     ]
-    rows, notes = [], []
+    rows = []
     for number, head in enumerate(heads):
         bits, weight = joined.entropy[number], _mean(joined.parent_weights[number])
         # a step that predicts a piece does not see it
@@ -279,13 +268,7 @@ def head_table(
         shares = proportions(flags, np.repeat(np.arange(len(words)), words), len(words))
         for row, share in zip(rows, shares, strict=True):
             row[3:5] = share.value, share.interval
-        if len(heads) > 1:
-            best = best_head(joined)
-            rows[best][0] = Marked(heads[best].name, "*")
-            notes.append(
-                "*: the best head, selected on these words; expect a lower agreement on others"
-            )
-        notes.append("previous word, next word, best offset: words whose parent is at this offset")
+    notes = ["previous word, next word, best offset: words whose parent is at this offset"]
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
 
@@ -307,21 +290,23 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
         share_column("agreement"),
     ]
     rows = []
-    for name, agreement in relation_agreement(joined).items():
-        parents = joined.parents[joined.relations == name]
-        best = max(agreement)
-        label = heads[agreement.index(best)].label
-        rows.append([name, len(parents), *usual_offset(parents), label, best])
+    for relation, agreement in relation_agreement(heads, joined).items():
+        parents = joined.parents[joined.relations == relation]
+        best = max(agreement, key=agreement.__getitem__)
+        rows.append([relation, len(parents), *usual_offset(parents), best, agreement[best]])
     rows.sort(key=lambda row: -row[1])
     return Table(title="Agreement with parents by relation", columns=columns, rows=rows)
 
 
-def relation_agreement(joined: HeadStatistics) -> dict[str, list[float]]:
-    """Compute the agreement of each head for the words of each relation, by its name."""
-    return {
-        name: joined.agrees[:, joined.relations == name].mean(1).tolist()
-        for name in np.unique(joined.relations).tolist()
-    }
+def relation_agreement(
+    heads: Sequence[Head], joined: HeadStatistics
+) -> dict[str, dict[str, float]]:
+    """Compute the agreement of each head, by its name, for the words of each relation."""
+    names, found = [head.name for head in heads], {}
+    for relation in np.unique(joined.relations).tolist():
+        shares = joined.agrees[:, joined.relations == relation].mean(1).tolist()
+        found[relation] = dict(zip(names, shares, strict=True))
+    return found
 
 
 def _mean(values: DoubleArray) -> float | None:

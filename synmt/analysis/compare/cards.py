@@ -22,10 +22,9 @@ from synmt.analysis.compare.sentences import (
     word_spans,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails
-from synmt.analysis.trees.drawing import display_width, draw_parse
+from synmt.analysis.trees.drawing import display_width, draw_parse, svg_document, svg_text
 from synmt.arrays import DoubleArray, IntArray
 from synmt.reporting.page import paragraph, picture
-from synmt.reporting.svg import svg_document, svg_text
 from synmt.reporting.values import TextBlock
 
 MIN_WEIGHT = 0.1

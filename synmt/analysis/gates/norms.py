@@ -31,11 +31,15 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.bootstrap import ratio_intervals, sum_by_sentence
 from synmt.model.lstm import Gate
-from synmt.reporting.values import Interval
+from synmt.reporting.values import (
+    Column,
+    Interval,
+    Table,
+    count_column,
+    share_column,
+    text_column,
+)
 from synmt.syntax.parse import Parse
-
-MIN_WORDS = 10
-"""Tags with fewer words are marked and have no interval."""
 
 PUNCTUATION = "PUNCT"
 """Left out for the second ratio: if the full stop has the highest norm of every sentence, all other
@@ -116,41 +120,6 @@ def word_norms(norms: DoubleArray, spans: IntArray, words: IntArray) -> DoubleAr
 
 
 @dataclass(frozen=True)
-class TagRow:
-    """One part of speech.
-
-    words: number of words with the tag.
-    share: share of all words, 0 to 1.
-    norm, deviation: mean and standard deviation of the norms.
-    highest: share of sentences in which a word with the tag has the highest norm, 0 to 1.
-    expected: the expected share by chance.
-    interval: 95 % bootstrap interval of the ratio; None for few words, or if none ever has the
-        highest norm.
-    unpunctuated: the ratio among words that are not punctuation; None for punctuation.
-    """
-
-    tag: str
-    words: int
-    share: float
-    norm: float
-    deviation: float
-    highest: float
-    expected: float
-    interval: Interval | None
-    unpunctuated: float | None
-
-    @property
-    def ratio(self) -> float:
-        """How many times as often as by chance the tag has the highest norm."""
-        return self.highest / self.expected
-
-    @property
-    def few(self) -> bool:
-        """Whether there are too few words for a reliable ratio."""
-        return self.words < MIN_WORDS
-
-
-@dataclass(frozen=True)
 class GatedWords:
     """The M words with a norm: tag, norm, number of the sentence, share of its first place, and
     chance of that."""
@@ -179,8 +148,8 @@ def gated_words(sentences: Iterable[GatedSentence], *, without: str = "") -> Gat
     return GatedWords(*map(np.concatenate, zip(*columns, strict=True)))
 
 
-def tag_rows(sentences: Sequence[GatedSentence]) -> list[TagRow]:
-    """List the parts of speech by ratio, with those of few words last."""
+def tag_table(sentences: Sequence[GatedSentence], notes: Sequence[str] = ()) -> Table:
+    """Make the table of parts of speech, by ratio."""
     words, unpunctuated = gated_words(sentences), gated_words(sentences, without=PUNCTUATION)
     if not len(words.tags):
         raise SynmtError(
@@ -191,27 +160,36 @@ def tag_rows(sentences: Sequence[GatedSentence]) -> list[TagRow]:
     names = np.unique(words.tags)  # (G,)
     tagged = words.tags[:, None] == names  # (M, G)
     count = words.sentences[-1] + 1
-    highest, expected = (
-        sum_by_sentence(values[:, None] * tagged, words.sentences, count)  # (N, G)
-        for values in (words.highest, words.chance)
-    )
-    intervals = ratio_intervals(highest, expected)
+    firsts = sum_by_sentence(words.highest[:, None] * tagged, words.sentences, count)  # (N, G)
+    chances = sum_by_sentence(words.chance[:, None] * tagged, words.sentences, count)  # (N, G)
     rows = []
-    for number, name in enumerate(names.tolist()):
+    for number, interval in enumerate(ratio_intervals(firsts, chances)):
         norms = words.norms[tagged[:, number]]
-        reliable = len(norms) >= MIN_WORDS and highest[:, number].any()
-        others = unpunctuated.tags == name
+        highest, expected = float(firsts[:, number].mean()), float(chances[:, number].mean())
+        others = unpunctuated.tags == names[number]
         chance = sum(unpunctuated.chance[others].tolist())
-        row = TagRow(
-            tag=name,
-            words=len(norms),
-            share=len(norms) / len(words.tags),
-            norm=float(norms.mean()),
-            deviation=float(norms.std()),
-            highest=float(highest[:, number].mean()),
-            expected=float(expected[:, number].mean()),
-            interval=Interval(*intervals[number]) if reliable else None,
-            unpunctuated=sum(unpunctuated.highest[others].tolist()) / chance if chance else None,
-        )
+        row = [str(names[number]), len(norms), len(norms) / len(words.tags)]
+        row += [float(norms.mean()), float(norms.std()), highest, expected, highest / expected]
+        row += [Interval(*interval)]
+        row += [sum(unpunctuated.highest[others].tolist()) / chance if chance else None]
         rows.append(row)
-    return sorted(rows, key=lambda row: (row.few, -row.ratio, row.tag))
+    rows.sort(key=lambda row: -row[7])
+    columns = [
+        text_column("tag"),
+        count_column("words"),
+        share_column("share"),
+        Column(title="norm", digits=3, about="mean norm of the gate, 0 = closed, 1 = open"),
+        Column(title="±", digits=3, name="deviation", about="standard deviation of the norms"),
+        share_column(
+            "highest",
+            about="sentences with the highest norm on this tag; chance: expected share",
+        ),
+        share_column("chance", name="expected"),
+        Column(
+            title="ratio",
+            about="highest / chance, with 95 % interval; no PUNCT: without punctuation",
+        ),
+        Column(title="95 %", name="interval"),
+        Column(title="no PUNCT", name="unpunctuated"),
+    ]
+    return Table(columns=columns, rows=rows, notes=notes)

@@ -12,10 +12,10 @@ another parser. Words are matched by their position in the line; punctuation cou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -30,23 +30,6 @@ from synmt.evaluation.significance import Comparison, paired_bootstrap
 from synmt.reporting.progress import progress
 from synmt.syntax.controls import UNCHANGED, Control, ControlKind, certain_arcs
 from synmt.syntax.parse import Parse, flat_parse
-
-ConditionKind = Literal["own", "rewired", "control", "flat", "parser"]
-
-
-@dataclass(frozen=True, eq=False)
-class Condition:
-    """Trees to translate with.
-
-    name: name in tables.
-    share: probability that a word has a new parent; only for `rewired`.
-    trees: one for each line.
-    """
-
-    name: str
-    kind: ConditionKind
-    trees: list[Parse]
-    share: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +57,15 @@ class ModelTrees:
 
 
 def check_translator(translator: Translator, run: Path, *, has_trees: bool = False) -> None:
-    """Refuse a model that reads no trees, or brackets, or whose parser is unknown unless there is a
+    """Refuse a model that reads no dependency trees, or whose parser is unknown unless there is a
     file of trees."""
-    if not translator.reads_trees:
+    translator.refuse_linearised("--robustness")
+    if not translator.reads_trees or translator.reading.constituents:
         raise UsageError(
-            "the model reads no trees, so other trees change nothing",
+            "the model reads no dependency trees, so other trees change nothing",
             where=str(run),
             allowed="--robustness needs a run with a variant that reads trees, such as pascal",
-            do="See which trees its weights have learned with `synmt analyze --trees --head all`",
         )
-    translator.refuse_linearised("--robustness")
-    if translator.reading.constituents:
-        raise UsageError("the model reads brackets, and other trees have none", where=str(run))
     if not has_trees:
         check_recorded(translator, run, "--parses")
 
@@ -95,8 +75,8 @@ def parse_shares(text: str) -> list[float]:
     try:
         shares = sorted({float(part) for part in text.split(",")})
     except ValueError:
-        shares = []
-    if not shares or not all(0 <= share <= 1 for share in shares):
+        shares = [-1.0]
+    if not all(0 <= share <= 1 for share in shares):
         raise UsageError(
             f"'{text}' is not a list of shares",
             where="--shares",
@@ -122,14 +102,10 @@ def find_model_trees(
 
 
 def make_conditions(
-    own: ModelTrees,
-    shares: Sequence[float],
-    *,
-    seed: int,
-    others: Sequence[tuple[str, list[Parse]]] = (),
-) -> list[Condition]:
-    """List the original trees, rewired trees for each share, controls, flat trees, and `others`,
-    trees with their names.
+    own: ModelTrees, shares: Sequence[float], *, seed: int
+) -> dict[str, list[Parse]]:
+    """Make the trees of each condition, by its name: the original trees, rewired trees for each
+    share, controls and flat trees.
 
     If the original trees have arc probabilities, all arcs of the other trees are certain, so that
     shares differ only in parents; the share 0 then measures the effect of certainty alone.
@@ -139,25 +115,21 @@ def make_conditions(
     original, flat = own.trees, list(map(flat_parse, own.lines))
     if own.with_arcs:
         original, flat = _certain(original), _certain(flat)
-
-    def controlled(control: Control) -> list[Parse]:
-        return [control.apply(tree, key) for tree, key in zip(original, own.keys, strict=True)]
-
-    name = "own" if own.control.idle else f"own ({own.control.name})"
-    conditions = [Condition(name, "own", own.trees)]
+    controls = dict[str, Control]()
     for share in shares:
         if share or own.with_arcs:
             name = f"{100 * share:g} % rewired" if share else "own, but certain"
-            trees = controlled(Control(rewire=share, seed=seed))
-            conditions.append(Condition(name, "rewired", trees, share))
+            controls[name] = Control(rewire=share, seed=seed)
     for kind in get_args(ControlKind):
-        control = Control(kind, seed=seed)
         # left and right chains do not depend on the seed
-        same = control == own.control or (kind in ("left", "right") and own.control.name == kind)
-        if not control.idle and not same:
-            conditions.append(Condition(kind, "control", controlled(control)))
-    conditions.append(Condition("flat", "flat", flat))
-    return conditions + [Condition(name, "parser", trees) for name, trees in others]
+        same_chains = kind in ("left", "right") and own.control.name == kind
+        if kind != "none" and not same_chains and Control(kind, seed=seed) != own.control:
+            controls[kind] = Control(kind, seed=seed)
+    conditions = {"own" if own.control.idle else f"own ({own.control.name})": own.trees}
+    for name, control in controls.items():
+        pairs = zip(original, own.keys, strict=True)
+        conditions[name] = [control.apply(tree, key) for tree, key in pairs]
+    return {**conditions, "flat": flat}
 
 
 def attachment_score(own: Sequence[Parse], others: Sequence[Parse]) -> float:
@@ -180,7 +152,7 @@ def _certain(trees: Sequence[Parse]) -> list[Parse]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The translations under one condition.
+    """The translations with the trees of one condition.
 
     uas: share of words with the same parent as in the original trees, 0 to 1.
     score: score of the test set.
@@ -188,7 +160,7 @@ class Outcome:
     changed: share of translations that differ from those with the original trees, 0 to 1.
     """
 
-    condition: Condition
+    name: str
     uas: float
     score: float
     against_own: Comparison | None
@@ -199,7 +171,7 @@ class Outcome:
 def measure(
     translator: Translator,
     own: ModelTrees,
-    conditions: Sequence[Condition],
+    conditions: Mapping[str, list[Parse]],
     metric: Metric,
     outputs: Outputs,
 ) -> list[Outcome]:
@@ -209,14 +181,14 @@ def measure(
     """
     # the control of the recipe has already been applied to the trees
     plain = translator.with_control(UNCHANGED)
+    target = plain.tokenizers["target"]
     base, texts = None, []
     outcomes = []
     with progress("translating", len(own.lines) * len(conditions), "lines") as advance:
-        for one in conditions:
+        for name, trees in conditions.items():
             found = []
-            for window in plain.translate_words(windows(own.lines, plain.window), one.trees):
+            for window in plain.translate_words(windows(own.lines, plain.window), trees):
                 for words in window:
-                    target = plain.tokenizers["target"]
                     translation = words if metric.on_tokens else joined(words, target)
                     found.append(translation.text)
                     advance(1)
@@ -227,6 +199,6 @@ def measure(
             else:
                 compared = paired_bootstrap(base, scored.statistics, metric.aggregate)
             changed = sum(other != text for other, text in zip(found, texts, strict=True))
-            uas, share = attachment_score(own.trees, one.trees), changed / max(len(texts), 1)
-            outcomes.append(Outcome(one, uas, scored.value, compared, share, found))
+            uas, share = attachment_score(own.trees, trees), changed / max(len(texts), 1)
+            outcomes.append(Outcome(name, uas, scored.value, compared, share, found))
     return outcomes

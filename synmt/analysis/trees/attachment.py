@@ -109,8 +109,3 @@ def share_of_rule(rule: Rule, counts: Counter[Rule]) -> float:
     """Compute the share of a rule among those of the same parent, 0 to 1."""
     of_parent = sum(count for (parent, _), count in counts.items() if parent == rule[0])
     return counts[rule] / of_parent if of_parent else 0.0
-
-
-def most_frequent(counts: Counter[Rule]) -> list[tuple[Rule, int]]:
-    """Sort rules with their counts, the most frequent first."""
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))

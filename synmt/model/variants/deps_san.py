@@ -35,8 +35,8 @@ from torch import Tensor
 
 from synmt.errors import UsageError
 from synmt.model.attention import Terms, softmax
+from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Probability, Syntax, Variant
-from synmt.model.variant_options import option_defaults
 from synmt.syntax.signals import DISTANCE
 
 

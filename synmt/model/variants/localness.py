@@ -31,8 +31,8 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import Terms, exact, xavier
+from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Syntax, Variant
-from synmt.model.variant_options import option_defaults
 
 SMALLEST = 0.1
 """Smallest window, in pieces: G divides by the square of the window, which a saturated sigmoid

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
+from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Probability, Syntax, Variant
-from synmt.model.variant_options import option_defaults
 from synmt.syntax.signals import PARENT_MIDDLE
 
 

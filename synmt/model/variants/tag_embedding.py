@@ -32,8 +32,8 @@ from torch import Tensor, nn
 from synmt.errors import UsageError
 from synmt.model.attention import xavier
 from synmt.model.blocks.factors import factor_signals, factor_table
+from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Syntax, Variant
-from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import FeatureName
 from synmt.syntax.signals import Signal
 

@@ -10,8 +10,8 @@ import torch
 from small import make_variant, random_example, relation_warnings
 
 from synmt.model.build import variant_class, variant_names
+from synmt.model.placement import option_defaults
 from synmt.model.variant import Place
-from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import STORED
 
 CATALOGUE = variant_names()
