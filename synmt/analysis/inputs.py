@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.errors import SynmtError, unknown_name
+from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.reporting.progress import progress
 
 if TYPE_CHECKING:
@@ -37,29 +36,6 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
         raise unknown_name(what, name, names, where=f"--{what}")
 
 
-@contextmanager
-def log_once() -> Iterator[None]:
-    """Show a remark only once in the block, although several analyses make it; files of the log
-    have all."""
-    shown = set()
-
-    def is_new(record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        new = record.levelno > logging.INFO or text not in shown
-        shown.add(text)
-        return new
-
-    handlers = logging.getLogger("synmt").handlers
-    handlers = [one for one in handlers if not isinstance(one, logging.FileHandler)]
-    for handler in handlers:
-        handler.addFilter(is_new)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            handler.removeFilter(is_new)
-
-
 def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
     """List the paths of an option that takes one or several."""
     return [] if given is None else [given] if isinstance(given, Path) else list(given)
@@ -69,18 +45,7 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
     """Read a run's translations of a test set."""
     from synmt.evaluation.outputs import from_run
 
-    outputs = from_run(run, test)
-    log_other_tests(outputs, test)
-    return outputs
-
-
-def log_other_tests(outputs: Outputs, test: str | None) -> None:
-    """Log which test set is used and which others there are, if the user named none."""
-    if outputs.other_tests and test is None:
-        _logger.info(
-            f"test set: {outputs.test}; choose another one with --test: "
-            f"{', '.join(outputs.other_tests)}"
-        )
+    return from_run(run, test)
 
 
 def find_parser(
@@ -102,23 +67,17 @@ def find_parser(
         ) from None
 
 
-def file_language(source: Path | None) -> str:
-    """Read the language of a file from its name, as `name_language` does; English if the name has
-    none."""
-    language = name_language(source)
-    if language is None:
-        _logger.info(
-            "assuming the source is English: its file name does not end in a language code such "
-            "as `.de`"
-        )
-    return language or "en"
-
-
-def name_language(path: Path | None) -> str | None:
-    """Read the language of a file from its name, `test.de` or `test.de.gz`; None if the name has
-    none."""
+def file_language(path: Path | None, side: Side) -> str:
+    """Read the language of a file from its name, `test.de` or `test.de.gz`; a source without one is
+    English."""
     ending = Path(str(path).removesuffix(".gz")).suffix.removeprefix(".")
-    return ending if len(ending) == 2 and ending.isalpha() and ending.islower() else None
+    if len(ending) == 2 and ending.isalpha() and ending.islower():
+        return ending
+    if side == "target":
+        do = "End the name of the references in it, such as `test.de`"
+        raise UsageError("the language of the target is unknown", do=do)
+    _logger.info("assuming the source is English: its file name does not end in `.de` or the like")
+    return "en"
 
 
 def parse_text(
@@ -205,17 +164,15 @@ def as_read(translator: Translator, text: ParsedText) -> str:
 
 
 def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> None:
-    """Draw a figure into a file as `plots.save_figure` does, log its path, and warn of characters
+    """Draw a figure into a file as `save_figure` does, log its path, and warn of characters
     without a font."""
     from synmt.reporting.figures import save_figure
 
-    replaced = path.exists()
     missing = save_figure(draw, path, grid=grid)
-    _logger.info("plot: %s%s", path, " (replaced)" * replaced)
+    _logger.info("plot: %s", path)
     if missing:
         _logger.warning(
-            f"{path}: no installed font has {missing[:12]}; install one, such as Noto Sans "
-            "CJK, or write an .svg file, which keeps text as text"
+            "%s: no installed font has %s; an .svg file keeps text as text", path, missing[:12]
         )
 
 

@@ -3,12 +3,11 @@ baseline first."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmt.analysis.inputs import as_paths, log_other_tests
+from synmt.analysis.inputs import as_paths
 from synmt.analysis.options import GroupOptions, WordOptions
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import printable
@@ -16,10 +15,11 @@ from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
 from synmt.run_folder import find_run
 
-_logger = logging.getLogger(__name__)
-
 _Group = tuple[str, list[Path]]
 """The name and the paths of a system."""
+
+_Members = tuple[Path, ...]
+"""The resolved paths of a system."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +42,14 @@ class Translations:
     def main(self) -> Outputs:
         """The translations that name text, labels and parser: a run's if there is one, and the
         baseline's last."""
-        seeds = self._seeds()
-        return next((seed for seed in seeds if seed.run), seeds[0])
+        return next((seed for seed in self._seeds if seed.run), self._seeds[0])
 
     @property
     def runs(self) -> list[Path]:
         """The run folders of all systems, those of the baseline last."""
-        return list(dict.fromkeys(seed.run for seed in self._seeds() if seed.run))
+        return list(dict.fromkeys(seed.run for seed in self._seeds if seed.run))
 
+    @property
     def _seeds(self) -> list[Outputs]:
         return [seed for system in (*self.systems[1:], self.systems[0]) for seed in system.seeds]
 
@@ -62,12 +62,6 @@ def read_systems(options: GroupOptions | WordOptions) -> list[System]:
         raise UsageError(
             "`--hypotheses` cannot be combined with a run or its test set",
             do="Give only one of them",
-        )
-    if files and options.references is None:
-        raise UsageError("translations need their references", do="Give them as `--references`")
-    if not files and (options.references or options.source):
-        raise UsageError(
-            "references and source belong to translations", do="Give them as `--hypotheses`"
         )
     return read_translations(
         files or runs or [find_run(None).folder],
@@ -103,61 +97,41 @@ def read_translations(
     Raises SynmtError if the systems did not translate the same sentences.
     """
     check_existence(paths)
-    groups = list[_Group]()
+    # one that is given twice would count as one more comparison
+    groups = dict[_Members, _Group]()
     for name, members in group_paths(paths, group_seeds=group_seeds, apart=apart):
-        # one that is given twice would count as one more comparison
-        if _same(groups, members):
-            _logger.warning("%s is given twice, and counts once", printable(name))
-        else:
-            groups.append((name, members))
+        groups.setdefault(_resolved(members), (name, members))
     first = None
     if baseline is not None:
-        first = _find_baseline(groups, baseline, group_seeds=group_seeds)
-        if groups == [first]:
-            name = printable(first[0])
-            _logger.warning("%s is its own baseline, so nothing is compared", name)
-        if first not in groups:
-            groups.append(first)
-    members = [path for _, seeds in groups for path in seeds]
-    folders = [path for path in members if path.is_dir()]
-    if references is None and not folders:
-        # raises the error for a file in the place of a run
-        find_run(members[0])
-    if (references or source) and folders:
-        raise UsageError(
-            "a run has its own references and source",
-            where=str(folders[0]),
-            do="Leave out those of files, or give the file of its translations, "
-            "tests/NAME/hypothesis.txt in its folder",
-        )
-    systems = read_groups(groups, test=test, references=references, source=source)
-    log_other_tests(systems[0].seeds[0], test)
+        name, members = _find_baseline(list(groups.values()), baseline, group_seeds=group_seeds)
+        first = _resolved(members)
+        groups.setdefault(first, (name, members))
+    if references is None and not any(path.is_dir() for members in groups for path in members):
+        raise UsageError("translations need their references", do="Add `--references FILE`")
+    systems = read_groups(list(groups.values()), test=test, references=references, source=source)
     if first is not None:
-        systems.insert(0, systems.pop(groups.index(first)))
+        systems.insert(0, systems.pop(list(groups).index(first)))
     return systems
 
 
-def _same(groups: Sequence[_Group], members: Sequence[Path]) -> list[_Group]:
-    """Find the groups of the same paths."""
-    resolved = [path.resolve() for path in members]
-    return [one for one in groups if [path.resolve() for path in one[1]] == resolved]
+def _resolved(members: Sequence[Path]) -> _Members:
+    return tuple(path.resolve() for path in members)
 
 
 def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> _Group:
     """Find the baseline among the systems by its name or a seed, or as one more system."""
-    # a run may have the name of its system, `plain` next to `plain-seed2`
     wanted, is_there = str(baseline), baseline.exists()
     found = [
-        one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not is_there)
+        # a run may have the name of its system, `plain` next to `plain-seed2`
+        one
+        for one in groups
+        if wanted == one[0] or (wanted == Path(one[0]).name and not is_there)
     ]
-    found = found or [
-        one for one in groups if baseline.resolve() in (path.resolve() for path in one[1])
-    ]
+    found = found or [one for one in groups if baseline.resolve() in _resolved(one[1])]
     if not found:
         check_existence([baseline])
         found = group_paths([baseline], group_seeds=group_seeds)
     if len(found) > 1:
         listed = ", ".join(printable(name) for name, _ in found)
-        what = f"the baseline is one system, not {len(found)} ({listed})"
-        raise UsageError(what, where="--baseline")
-    return next(iter(_same(groups, found[0][1])), found[0])
+        raise UsageError(f"the baseline must be one system, not {listed}", where="--baseline")
+    return found[0]

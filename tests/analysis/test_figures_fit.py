@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fitting import cut_off, overlapping
+from fitting import cut_off
 
 from synmt.analysis.attention.figures import draw_maps
 from synmt.analysis.attention.heads import AttentionMap
-from synmt.analysis.groups.figure import draw_results
-from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
 from synmt.analysis.heads import Head
 from synmt.analysis.robustness.conditions import Condition, Outcome
 from synmt.analysis.robustness.report import draw_robustness
-from synmt.analysis.words.accuracy import WordCounts, WordGroups, tabulate_words
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.figures import STYLE
-from synmt.reporting.values import Column
 
 pytestmark = pytest.mark.journey
 
@@ -49,33 +45,6 @@ def test_the_heading_of_one_heat_map_has_lines_that_fit(pieces, system):
     [heading, *_], [panel, bar] = figure.texts, figure.axes
     assert heading.get_window_extent().y0 > panel.get_window_extent().y1
     assert bar.get_position().y0 >= panel.get_position().y0 - 1e-6
-
-
-def groups_of(names):
-    base, *others = names
-    systems = {base: {"score": GroupResult(21.0, [20.0, 22.0])}}
-    for name in others:
-        systems[name] = {"score": GroupResult(22.0, [20.0, 24.0], comparison=BETWEEN)}
-    rows = [GroupRow(name, 20, 0.5, 20, 0.5, systems) for name in ("1-10", "11-20")]
-    measures = [Column(title="BLEU", name="score", about="lower is better")]
-    sizes = [Column(title="sentences"), Column(title="share")]
-    return ResultTable("source length", "words", measures, sizes, rows, rows[0], 1000)
-
-
-def words_of(names):
-    groups = WordGroups("frequency of the target word", "times", ["1"], np.zeros(20, int), [])
-    ones = np.ones((20, 2))
-    return tabulate_words(groups, {name: [WordCounts(ones, ones, ones)] for name in names})
-
-
-@pytest.mark.parametrize(
-    "names", [[LONG], [LONG, "plain"], ["plain", LONG], [LONG, "b", "c"], ["a", LONG, "c", "d"]]
-)
-@pytest.mark.parametrize("table", [groups_of, words_of])
-def test_results_of_systems_with_long_names_and_few_groups_fit(table, names):
-    figure = draw_results([table(names)])
-    assert not cut_off(figure)
-    assert not overlapping(figure)
 
 
 def test_robustness_of_a_system_with_a_long_name_fits():

@@ -135,8 +135,8 @@ def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
 
 MISALIGNED = r"""
 0-0 => 1 lines of alignments, but there are 2 sentences
-0-0;0:0 => line 2: '0:0' is not an aligned pair
-0-2; => line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words
+0-0;0:0 => line 2: '0:0' is not a pair of a source word, of 1, and a reference word, of 1\.
+0-2; => line 1: '0-2' is not a pair of a source word, of 1, and a reference word, of 2\.
 """
 
 

@@ -15,7 +15,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.cost import check_runs, cost_line, cost_table, costs_of, first_step, run_cost
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System
-from synmt.reporting.cells import shown_rows
+from synmt.reporting.text import shown_rows
 from synmt.run_folder import Run
 
 LOG = """

@@ -182,7 +182,6 @@ def _map_figure(heat_map: AttentionMap, system: str) -> Figure:
         draw=partial(draw_maps, heat_map, system=system),
         caption=f"Sentence {heat_map.sentence} ({kind.lines}). {dots}{scale}",
         title="Heat maps",
-        shrinks=False,
     )
 
 

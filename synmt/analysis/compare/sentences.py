@@ -55,8 +55,7 @@ class ComparedSystem:
     sentences: (N,) sentence-level scores.
     difference: of the score from that of the first system, which has none.
     holm_p: its p-value, corrected for the number of systems.
-    gains: (N,) by how much each sentence is better than that of the first system; empty for the
-        first.
+    gains: (N,) by how much each sentence is better than that of the first system.
     """
 
     name: str
@@ -65,11 +64,6 @@ class ComparedSystem:
     difference: Comparison | None
     holm_p: float | None
     gains: DoubleArray
-
-    @property
-    def counts(self) -> list[int]:
-        """Numbers of sentences that are better than those of the first system, equal, and worse."""
-        return [int(found.sum()) for found in (self.gains > 0, self.gains == 0, self.gains < 0)]
 
 
 @dataclass(frozen=True)
@@ -96,11 +90,7 @@ class ComparedSystems:
     @property
     def marked(self) -> str:
         """Which words of the translations are marked."""
-        if len(self.systems) == 2:
-            return "words that the other translation does not have"
-        return (
-            "in A, words that no other translation has; in the others, words that A does not have"
-        )
+        return "words of A that no other translation has, words of the others that A does not have"
 
 
 def ranking_metric(name: str, options: MetricOptions) -> Metric:
@@ -126,10 +116,20 @@ def rank_differences(
         [[one.statistics] for one in scores], scores[0].metric.aggregate
     )
     p_values = holm([one.p_value for one in differences])
-    compared = [(None, None, np.zeros(0)), *zip(differences, p_values, gains, strict=True)]
-
-    def sentence(index: int) -> ComparedSentence:
-        return ComparedSentence(
+    systems = [
+        ComparedSystem(one.system, score.value, *rest)
+        for one, score, *rest in zip(
+            outputs,
+            scores,
+            points,
+            [None, *differences],
+            [None, *p_values],
+            points - points[0] if ranking.higher_is_better else points[0] - points,
+            strict=True,
+        )
+    ]
+    sentences = [
+        ComparedSentence(
             line=index + 1,
             source=first.source[index] if first.source else "",
             reference=first.reference[index],
@@ -137,17 +137,9 @@ def rank_differences(
             scores=tuple(points[:, index].tolist()),
             gain=float(mean_gains[index]),
         )
-
-    return ComparedSystems(
-        systems=[
-            ComparedSystem(one.system, score.value, own, *against)
-            for one, score, own, against in zip(outputs, scores, points, compared, strict=True)
-        ],
-        test=first.test,
-        metric=scores[0].metric,
-        ranking=ranking,
-        sentences=[sentence(index) for index in largest_gains_and_losses(mean_gains, top)],
-    )
+        for index in largest_gains_and_losses(mean_gains, top)
+    ]
+    return ComparedSystems(systems, first.test, scores[0].metric, ranking, sentences)
 
 
 def largest_gains_and_losses(gains: DoubleArray, top: int) -> list[int]:
@@ -234,8 +226,13 @@ def bracketed(line: str, kinds: Sequence[WordKind]) -> str:
     )
 
 
+def words_at(line: str, spans: IntArray) -> list[str]:
+    """Cut the words at character spans (W, 2) out of a line."""
+    return [line[start:end] for start, end in spans.tolist()]
+
+
 def _words(line: str) -> list[str]:
-    return [line[start:end] for start, end in word_spans(line).tolist()]
+    return words_at(line, word_spans(line))
 
 
 def _class(place: int, letter: str) -> int | None:
