@@ -168,13 +168,12 @@ def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, ty
 def _choose_questions(typed: Mapping[str, Any], spellings: Mapping[str, str]) -> list[_Question]:
     """Find the questions that were asked, and refuse options that none of them has."""
     chosen = [one for one in _QUESTIONS if any(name in typed for name in one.flags)]
-    if not chosen:
-        do = f"Choose one or more of {_flags(_QUESTIONS)}"
-        raise UsageError("no analysis is chosen", do=do)
     for name in typed:
         owners = [one for one in _QUESTIONS if name in one.options]
         if not any(one in chosen for one in owners):
             raise UsageError(f"{spellings[name]} needs {_flags(owners)}", do="Add one of them")
+    if not chosen:
+        raise UsageError("no analysis is chosen", do=f"Choose {_flags(_QUESTIONS)}")
     return chosen
 
 

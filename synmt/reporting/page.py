@@ -16,7 +16,7 @@ from synmt import __version__
 from synmt.errors import UsageError
 from synmt.files.writing import write_output
 from synmt.reporting.text import shown_rows
-from synmt.reporting.values import Figure, Part, Picture, Report, Shown, Table, TextBlock
+from synmt.reporting.values import Figure, Part, Picture, Report, Table, TextBlock
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -61,12 +61,8 @@ def save_page(reports: Sequence[Report], path: Path) -> None:
         out.write(page_of(reports))
 
 
-def fragment(parts: Sequence[Shown]) -> str:
-    """Write parts as they stand in a page, for a notebook."""
-    return "".join(map(_fragment, parts))
-
-
-def _fragment(part: Any) -> str:
+def fragment(part: Any) -> str:
+    """Write a report or a part as it stands in a page, for a notebook."""
     if isinstance(part, Report):
         return _macro("sections", _sections(part), 3)
     return _part(part)

@@ -94,7 +94,7 @@ class Shown:
         return resolve_name("synmt.reporting.text:as_text")([self])
 
     def _repr_html_(self) -> str:
-        return resolve_name("synmt.reporting.page:fragment")([self])
+        return resolve_name("synmt.reporting.page:fragment")(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,12 @@ import sacrebleu
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
-from synmt.analysis.compare.cards import make_cards
-from synmt.analysis.compare.report import quantiles_table, sentences_table, systems_table
+from synmt.analysis.compare.report import (
+    make_cards,
+    quantiles_table,
+    sentences_table,
+    systems_table,
+)
 from synmt.analysis.compare.sentences import (
     bracketed,
     classify_all,

@@ -8,9 +8,8 @@ import pytest
 from fitting import cut_off
 from scored import labelled, some_systems, tree
 
-from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.grouping import by_length
-from synmt.analysis.groups.results import tabulate
+from synmt.analysis.groups.results import draw_results, tabulate
 from synmt.analysis.groups.trees import by_relation
 from synmt.errors import SynmtError
 from synmt.reporting.figures import check_plot, save_figure

@@ -46,11 +46,11 @@ def test_several_parts_have_a_list_of_contents_that_leads_to_them():
 
 def test_a_section_begins_with_each_title_and_what_comes_before_has_that_of_the_report():
     parts = [TextBlock(lines=["a"]), WORDS, TextBlock(lines=["b"])]
-    assert re.findall("<h3>.*</h3>|<p.*</p>", fragment([Report(title="sa", parts=parts)])) == [
+    assert re.findall("<h3>.*</h3>|<p.*</p>", fragment(Report(title="sa", parts=parts))) == [
         *("<h3>sa</h3>", "<p>a</p>"),
         *("<h3>Words</h3>", "<p>Some words.</p>", "<p>b</p>"),
     ]
-    [alone] = re.findall("<h3>.*", fragment([Report(title="sa", parts=[], notes=["a note"])]))
+    [alone] = re.findall("<h3>.*", fragment(Report(title="sa", parts=[], notes=["a note"])))
     assert alone == "<h3>sa</h3>"
 
 
@@ -91,7 +91,7 @@ def test_a_chart_is_the_picture_that_was_drawn_and_shrinks_but_no_tree_does():
         drawn.subplots().set_title("Affe")
         return drawn
 
-    [chart] = attributes_of("img", fragment([Figure(draw=draw, caption="one")]))
+    [chart] = attributes_of("img", fragment(Figure(draw=draw, caption="one")))
     assert "Affe" in base64.b64decode(chart["src"].partition(",")[2]).decode()
     [tree] = attributes_of("img", picture("<svg></svg>", caption="one"))
     assert (chart["class"], "class" in tree) == ("chart", False)

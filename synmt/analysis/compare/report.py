@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.compare.cards import make_cards
 from synmt.analysis.compare.sentences import (
+    ComparedSentence,
     ComparedSystems,
     bracketed,
     classify_all,
     rank_differences,
     ranking_metric,
+    stretches,
+    word_spans,
+    words_at,
 )
-from synmt.analysis.compare.words import WordDetails, find_words
+from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
 from synmt.analysis.inputs import save_plot, scoring_options
 from synmt.analysis.options import CompareOptions
 from synmt.analysis.systems import read_translations
+from synmt.analysis.trees.drawing import draw_parse
+from synmt.decode.alignment import best_pairs
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import check_plot
+from synmt.reporting.page import picture, template
 from synmt.reporting.values import (
     Column,
     Figure,
@@ -168,6 +175,43 @@ def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock])
         f"{compared.ranking.title}"
     )
     return Table(title=title, columns=columns, rows=rows, shared=2, on_page=on_page)
+
+
+def make_cards(compared: ComparedSystems, details: WordDetails) -> TextBlock:
+    """Write each sentence with its translations, its tree and its alignments, for a page.
+
+    Words that differ are marked by colour and underlined: solid if the reference has the word,
+    dashed if it does not.
+    """
+    cards = []
+    for one in compared.sentences:
+        words = details.by_line[one.line]
+        caption = f"Line {one.line}: tree of the source"
+        tree = picture(draw_parse(words.tree), caption=caption) if words.tree else ""
+        cards.append((one, tree, _translations(one, words, compared)))
+    cards_page = template(Path(__file__).parent, "cards.html")
+    return TextBlock(html=cards_page.render(compared=compared, parser=details.parser, cards=cards))
+
+
+def _translations(
+    one: ComparedSentence, words: SentenceWords, compared: ComparedSystems
+) -> list[tuple[str, float, list[tuple[str, str]], list[str]]]:
+    """List the letter, the score, the stretches and the aligned words of each translation."""
+    source, found = words_at(one.source, words.source_words), []
+    places = zip(
+        compared.letters,
+        one.scores,
+        one.translations,
+        classify_all(one.translations, one.reference),
+        words.attentions,
+        strict=True,
+    )
+    for letter, score, line, kinds, attention in places:
+        target = words_at(line, word_spans(line))
+        pairs = [] if attention is None else best_pairs(attention)
+        aligned = [f"{source[first]}–{target[second]}" for first, second in pairs]
+        found.append((letter, score, list(stretches(line, kinds)), aligned))
+    return found
 
 
 def draw_boxes(compared: ComparedSystems) -> Drawing:

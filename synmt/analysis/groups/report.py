@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from synmt.analysis.groups.figure import CAPTION, draw_results
 from synmt.analysis.groups.grouping import (
     Buckets,
     Grouping,
@@ -21,7 +20,7 @@ from synmt.analysis.groups.grouping import (
     parse_buckets,
     read_labels,
 )
-from synmt.analysis.groups.results import SentenceScores, collect, tabulate
+from synmt.analysis.groups.results import CAPTION, SentenceScores, collect, draw_results, tabulate
 from synmt.analysis.groups.trees import group_by_trees, parse_side
 from synmt.analysis.inputs import save_plot, scoring_options
 from synmt.analysis.options import GroupOptions
@@ -90,7 +89,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         parts=parts,
         notes=[f"{metric.title}|{metric.signature}"],
         facts={
-            "systems": {name: len(seeds) for name, seeds in systems.items()},
+            "systems": [{"system": name, "seeds": len(each)} for name, each in systems.items()],
             "test": main.test or None,
             "where": list(options.where),
             "metric": metric.title,

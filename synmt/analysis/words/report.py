@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from synmt.analysis.groups.figure import CAPTION, draw_results
+from synmt.analysis.groups.results import CAPTION, draw_results
 from synmt.analysis.inputs import save_plot, scoring_options
 from synmt.analysis.options import WordOptions
 from synmt.analysis.systems import read_systems
@@ -75,7 +75,7 @@ def _read_kinds(text: str) -> list[str]:
     kinds = []
     for kind in map(str.strip, text.split(",")):
         if kind not in names:
-            raise unknown_name("group of words", kind, names, where="--words")
+            raise unknown_name("kind", kind, names, where="--words")
         kinds += KINDS if kind == ALL else [kind]
     return list(dict.fromkeys(kinds))
 
