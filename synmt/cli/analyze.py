@@ -173,7 +173,7 @@ def _choose_questions(typed: Mapping[str, Any], spellings: Mapping[str, str]) ->
         if not any(one in chosen for one in owners):
             raise UsageError(f"{spellings[name]} needs {_flags(owners)}", do="Add one of them")
     if not chosen:
-        raise UsageError("no analysis is chosen", do=f"Choose {_flags(_QUESTIONS)}")
+        raise UsageError("no analysis is chosen", do=f"Choose one or more of {_flags(_QUESTIONS)}")
     return chosen
 
 

@@ -82,7 +82,7 @@ def test_a_plot_is_written_with_a_remark(runs, caplog):
 
 
 WRONG = f"""
---json => no analysis is chosen. Choose --by-length or --by-depth or
+--json => no analysis is chosen. Choose one or more of --by-length or --by-depth or
 --head 1.1 => --head needs --trees or --attention. Add one of them.
 --by-length --html x.txt => x.txt: not an HTML file name. Endings: .html, .htm.
 labels.tsv => LABELS.tsv needs {GROUPED}. Add one of them.
