@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from synmt.decode.translator import Translator
     from synmt.evaluation.metrics import MetricOptions
     from synmt.evaluation.outputs import Outputs
-    from synmt.parsing.cache import CachedParser
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.schema import Recipe
     from synmt.run_folder import Run
@@ -76,7 +75,6 @@ def file_language(path: Path | None, side: Side) -> str:
     if side == "target":
         do = "End the name of the references in it, such as `test.de`"
         raise UsageError("the language of the target is unknown", do=do)
-    _logger.info("assuming the source is English: its file name does not end in `.de` or the like")
     return "en"
 
 
@@ -114,34 +112,21 @@ def check_recorded(translator: Translator, run: Path, option: str = "") -> None:
         raise unknown_parser(where=str(run), do=f"Use a run that records its parser{give}")
 
 
-def parse_lines(
-    parser: StanzaParser, lines: Sequence[str], numbers: Sequence[int] = ()
-) -> list[Parse]:
-    """Parse lines, with progress, and warn of failures; trees are cached between runs.
-
-    numbers: of the lines, for warnings; by default from 1.
-    """
+def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
+    """Parse lines, with progress, and warn of each line that could not be parsed into one tree;
+    trees are cached between runs."""
     from synmt.parsing.cache import CachedParser
-
-    return parse_in_parts(CachedParser(parser), lines, numbers)
-
-
-def parse_in_parts(
-    parser: StanzaParser | CachedParser, lines: Sequence[str], numbers: Sequence[int] = ()
-) -> list[Parse]:
-    """Parse lines, with progress, and warn of each line that could not be parsed into one tree."""
     from synmt.parsing.lines import warn_of_failure
 
-    parses = []
+    cached, parses = CachedParser(parser), list[Parse]()
 
     def warn(index: int, reason: str) -> None:
-        place = len(parses) + index
-        warn_of_failure(numbers[place] if numbers else place + 1, reason)
+        warn_of_failure(len(parses) + index + 1, reason)
 
     with progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES_AT_ONCE):
             window = lines[first : first + _LINES_AT_ONCE]
-            parses += parser.parse(window, on_failure=warn)
+            parses += cached.parse(window, on_failure=warn)
             advance(len(window))
     return parses
 

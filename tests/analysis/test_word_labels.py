@@ -85,8 +85,8 @@ def test_groups_are_numbered_and_words_without_a_label_are_in_none():
     groups = group_words(
         TREE_LABELS["tag"], ["NOUN", "DET", "NOUN", UNKNOWN], [["X", "DET"]], "target"
     )
-    assert (groups.by, groups.names) == ("part of speech of the target word", ["NOUN", "DET", "X"])
-    assert (groups.words.tolist(), groups.translated[0].tolist()) == ([0, 1, 0, -1], [2, 1])
+    assert (groups.by, groups.names) == ("part of speech of the target word", ["DET", "NOUN", "X"])
+    assert (groups.words.tolist(), groups.translated[0].tolist()) == ([1, 0, 1, -1], [2, 0])
     ordered = group_words(TREE_LABELS["depth"], ["2", "0", ">6"], [], "source")
     assert ordered.names == ["0", "1", "2", "3", "4", "5-6", ">6", "punctuation"]
     assert ordered.words.tolist() == [2, 0, 6]

@@ -7,7 +7,7 @@ from analyzing import finish, report, run
 from cases import cases
 from small_run import write_tests
 
-from synmt.analysis.inputs import parse_in_parts
+from synmt.analysis.inputs import parse_lines
 from synmt.evaluation.metrics import score_system
 from synmt.run_folder import Run
 
@@ -124,7 +124,7 @@ def test_a_baseline_must_have_the_same_test_set(runs):
         assert message in str(run("--by-length", "--baseline", runs / baseline).exception)
 
 
-def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog):
+def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog, monkeypatch):
     class Fussy:
         def parse(self, lines, *, on_failure):
             for index, line in enumerate(lines):
@@ -133,8 +133,7 @@ def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog):
             return [line.upper() for line in lines]
 
     lines = [*["even"] * 299, "odd"]
-    assert parse_in_parts(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
-    # of a choice of lines, each keeps its number
-    parse_in_parts(Fussy(), lines, range(11, 311))
+    monkeypatch.setattr("synmt.parsing.cache.CachedParser", lambda parser: parser)
+    assert parse_lines(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
     what = "could not be parsed in one piece; using a flat or joined tree: it is odd"
-    assert caplog.messages == [f"line 300 {what}", f"line 310 {what}"]
+    assert caplog.messages == [f"line 300 {what}"]

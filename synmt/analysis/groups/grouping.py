@@ -192,10 +192,6 @@ def parse_buckets(text: str) -> Buckets:
 def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
     """Read tab-separated labels: a row of column names, then a row for each test sentence."""
     names, rows = read_table(path)
-    if names in ([], [""]):
-        raise SynmtError(
-            "no labels in the file", where=str(path), allowed="The first row names the columns"
-        )
     if len(rows) != sentences:
         raise SynmtError(
             f"{counted(len(rows), 'row')} of labels below the header, but there are {sentences:,} "

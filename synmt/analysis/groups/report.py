@@ -127,7 +127,7 @@ class _Sentences:
 def _read_labels(options: GroupOptions, main: Outputs) -> dict[str, list[str]]:
     """Read the labels of a file, else of the test set of a run."""
     path = options.labels or (main.folder and main.folder / "labels.tsv")
-    if path is None or not (options.labels or path.exists()):
+    if path is None:
         raise UsageError(
             "there are no labels of the test set",
             where=main.system,
@@ -174,12 +174,10 @@ def _by_trees(
     side = options.side or "source"
     lines = sentences.lines(side)
     if options.parses:
-        trees = options.parses.name
-        parses = sentences.select(list(read_parses(options.parses, lines)))
+        parses, trees = list(read_parses(options.parses, lines)), options.parses.name
     else:
         run = Run(sentences.outputs.run) if sentences.outputs.run else None
-        numbers, chosen = sentences.select(range(1, len(lines) + 1)), sentences.select(lines)
-        parses, trees = parse_side(options, run, chosen, side=side, numbers=numbers)
+        [parses], trees = parse_side(options, run, [lines], side=side)
     # the buckets of a paper are for lengths
     edges = buckets.edges if buckets and not buckets.of_paper else None
-    return group_by_trees(options, parses, side=side, edges=edges), trees
+    return group_by_trees(options, sentences.select(parses), side=side, edges=edges), trees

@@ -149,21 +149,17 @@ def _lengths(parses: Sequence[Parse]) -> IntArray:
 def parse_side(
     options: GroupOptions | WordOptions,
     run: Run | None,
-    lines: Sequence[str],
+    texts: Sequence[Sequence[str]],
     *,
     side: Side,
-    numbers: Sequence[int] = (),
-) -> tuple[list[Parse], str]:
-    """Parse lines of one side of a run's test set, or of files, and describe the trees.
-
-    numbers: of the lines, for warnings; by default from 1.
-    """
+) -> tuple[list[list[Parse]], str]:
+    """Parse texts of one side of a run's test set, or of files, and describe the trees."""
     file = options.source if side == "source" else options.references
     parser = find_side_parser(options.parser, run, side, file)
     trees = name_parser(parser)
     if run and side == "source" and options.parser is None:
         trees += _describe_reading(run)
-    return parse_lines(parser, lines, numbers), trees
+    return [parse_lines(parser, lines) for lines in texts], trees
 
 
 def find_side_parser(

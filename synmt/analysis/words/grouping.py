@@ -145,7 +145,7 @@ class TreeLabel:
     label: the labels of the words of a tree.
     about: for the legend.
     unit: of the values; empty for names.
-    order: the groups in display order; empty for the most frequent first.
+    order: the groups in display order; empty for those without an order.
     """
 
     name: str
@@ -223,9 +223,8 @@ def by_trees(
     if side == "target":
         to_label += [(one.words, one.outputs.as_read().hypothesis) for one in texts.translations]
     if unparsed := [lines for _, lines in to_label[len(parses) :]]:
-        found, name = parse_side(options, run, list(chain.from_iterable(unparsed)), side=side)
-        trees = iter(found)
-        parses += [list(islice(trees, len(lines))) for lines in unparsed]
+        found, name = parse_side(options, run, unparsed, side=side)
+        parses += found
         names.append(name)
     groups = []
     for kind in kinds:
@@ -261,12 +260,7 @@ def group_words(
     translated: labels of the words of each translation; empty for groups of the source.
     side: of the words.
     """
-    names = list(kind.order)
-    if not names:
-        counts = Counter(words)
-        counts.update(dict.fromkeys(chain.from_iterable(translated), 0))
-        del counts[UNKNOWN]
-        names = sorted(counts, key=lambda name: (-counts[name], name))
+    names = list(kind.order) or sorted({*words, *chain.from_iterable(translated)} - {UNKNOWN})
     numbers = {name: number for number, name in enumerate(names)}
 
     def number_all(labels: Labels) -> IntArray:
