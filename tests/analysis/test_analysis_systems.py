@@ -9,7 +9,7 @@ from cases import cases
 from small_run import write_tests
 from tiny import write_lines
 
-from synmt.analysis.systems import read_translations
+from synmt.analysis.inputs import read_translations
 from synmt.errors import SynmtError, UsageError
 from synmt.run_folder import Run
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmt.analysis.compare.sentences import (
+    MARKED,
     ComparedSentence,
     ComparedSystems,
     bracketed,
@@ -23,9 +24,8 @@ from synmt.analysis.compare.sentences import (
     words_at,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
-from synmt.analysis.inputs import save_plot, scoring_options
+from synmt.analysis.inputs import read_translations, save_plot, scoring_options
 from synmt.analysis.options import CompareOptions
-from synmt.analysis.systems import read_translations
 from synmt.analysis.trees.drawing import draw_parse
 from synmt.decode.alignment import best_pairs
 from synmt.errors import UsageError
@@ -157,7 +157,7 @@ def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock])
         Column("gain", digits=1, signed=True, about="of the others over A, on average"),
         text_column("text"),
         Column(compared.ranking.title, digits=1, name="score"),
-        text_column("sentence", about=f"[…]: {compared.marked}"),
+        text_column("sentence", about=f"[…]: {MARKED}"),
     ]
     rows = []
     for one in compared.sentences:
@@ -189,8 +189,8 @@ def make_cards(compared: ComparedSystems, details: WordDetails) -> TextBlock:
         caption = f"Line {one.line}: tree of the source"
         tree = picture(draw_parse(words.tree), caption=caption) if words.tree else ""
         cards.append((one, tree, _translations(one, words, compared)))
-    cards_page = template(Path(__file__).parent, "cards.html")
-    return TextBlock(html=cards_page.render(compared=compared, parser=details.parser, cards=cards))
+    page = template(Path(__file__).parent, "cards.html")
+    return TextBlock(html=page.render(marked=MARKED, parser=details.parser, cards=cards))
 
 
 def _translations(

@@ -87,10 +87,9 @@ class ComparedSystems:
         """The letters that name the systems."""
         return list(ascii_uppercase[: len(self.systems)])
 
-    @property
-    def marked(self) -> str:
-        """Which words of the translations are marked."""
-        return "words of A that no other translation has, words of the others that A does not have"
+
+MARKED = "words of A that no other translation has, words of the others that A does not have"
+"""Which words of the translations are marked."""
 
 
 def ranking_metric(name: str, options: MetricOptions) -> Metric:
@@ -110,22 +109,17 @@ def rank_differences(
     """
     first, ranking = outputs[0], ranks[0].metric
     points = np.array([ranking.segment_scores(one.statistics) for one in ranks])  # (M, N)
-    gains = (points[1:] - points[0]) * (1 if ranking.higher_is_better else -1)  # (M-1, N)
-    mean_gains = gains.mean(0)  # (N,)
+    gains = (points - points[0]) * (1 if ranking.higher_is_better else -1)  # (M, N)
+    mean_gains = gains[1:].mean(0)  # (N,)
     differences = compare_on_resamples(
         [[one.statistics] for one in scores], scores[0].metric.aggregate
     )
     p_values = holm([one.p_value for one in differences])
+    against = [(None, None), *zip(differences, p_values, strict=True)]
     systems = [
-        ComparedSystem(one.system, score.value, *rest)
-        for one, score, *rest in zip(
-            outputs,
-            scores,
-            points,
-            [None, *differences],
-            [None, *p_values],
-            points - points[0] if ranking.higher_is_better else points[0] - points,
-            strict=True,
+        ComparedSystem(one.system, score.value, own, difference, p_value, gain)
+        for one, score, own, (difference, p_value), gain in zip(
+            outputs, scores, points, against, gains, strict=True
         )
     ]
     sentences = [

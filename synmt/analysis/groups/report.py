@@ -22,9 +22,8 @@ from synmt.analysis.groups.grouping import (
 )
 from synmt.analysis.groups.results import CAPTION, SentenceScores, collect, draw_results, tabulate
 from synmt.analysis.groups.trees import group_by_trees, parse_side
-from synmt.analysis.inputs import save_plot, scoring_options
+from synmt.analysis.inputs import Translations, read_systems, save_plot, scoring_options
 from synmt.analysis.options import GroupOptions
-from synmt.analysis.systems import Translations, read_systems
 from synmt.arrays import BoolArray, Side
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs

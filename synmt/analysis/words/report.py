@@ -8,9 +8,8 @@ from functools import partial
 import numpy as np
 
 from synmt.analysis.groups.results import CAPTION, draw_results
-from synmt.analysis.inputs import save_plot, scoring_options
+from synmt.analysis.inputs import read_systems, save_plot, scoring_options
 from synmt.analysis.options import WordOptions
-from synmt.analysis.systems import read_systems
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import by_aligned_words, find_alignments
 from synmt.analysis.words.grouping import TREE_LABELS, by_frequency, by_trees

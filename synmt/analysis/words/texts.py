@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from synmt.analysis.systems import Translations
+from synmt.analysis.inputs import Translations
 from synmt.arrays import BoolArray, IntArray, Side
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
