@@ -23,6 +23,9 @@ from synmt.reporting.values import (
 _LEAST = 0.0005
 """A smaller p-value is shown as less than 0.001."""
 
+_LONGEST = 20
+"""Longer words are broken, too, if the terminal is narrow."""
+
 _WIDEST = 100_000
 """The width of a file or a pipe, in characters."""
 
@@ -52,8 +55,7 @@ def as_text(parts: Sequence[Shown], *, width: int | None = None, bold: bool = Fa
 
 
 def _drawn(table: Table, width: int | None, bold: bool) -> str:
-    """Draw a table; in a narrow terminal titles and words are broken into lines, numbers are
-    not."""
+    """Draw a table; in a narrow terminal, cells are broken into lines between words."""
     from rich.console import Console
     from rich.table import Table as Drawn
 
@@ -62,12 +64,13 @@ def _drawn(table: Table, width: int | None, bold: bool) -> str:
     # rich would drop some control characters
     rows = [list(map(visible, row)) for row in shown_rows(table)]
     for place, column in enumerate(table.columns):
-        title = visible(column.title)
-        if column.kind == "text":
-            drawn.add_column(title, overflow="fold")
-        else:
-            longest = max((len(row[place]) for row in rows), default=0)
-            drawn.add_column(title, overflow="fold", justify="right", min_width=longest)
+        longest = max((len(word) for row in rows for word in row[place].split()), default=0)
+        drawn.add_column(
+            visible(column.title),
+            min_width=min(longest, _LONGEST),
+            overflow="fold",
+            justify="left" if column.kind == "text" else "right",
+        )
     for row in rows:
         drawn.add_row(*row)
     out = io.StringIO()
