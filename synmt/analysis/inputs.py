@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.analysis.options import GroupOptions, WordOptions
+from synmt.analysis.options import SystemOptions
 from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs, from_run
@@ -214,7 +214,7 @@ class Translations:
         return [seed for system in (*self.systems[1:], self.systems[0]) for seed in system.seeds]
 
 
-def read_systems(options: GroupOptions | WordOptions) -> list[System]:
+def read_systems(options: SystemOptions) -> list[System]:
     """Read the translations of the runs or files that options name, by default of the newest
     run."""
     files, runs = as_paths(options.hypotheses), as_paths(options.run)

@@ -73,30 +73,38 @@ _EMPTY = "(empty)"
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
+class Groups:
+    """Groups of sentences or of words.
+
+    by: what they are made from, such as `source length`.
+    unit: unit of the values in the names, which are then in order; empty for labels and relations.
+    names: of the G groups, in display order.
+    """
+
+    by: str
+    unit: str
+    names: list[str]
+
+    @property
+    def title(self) -> str:
+        """What the groups are made from, with the unit."""
+        return f"{self.by} ({self.unit})" if self.unit else self.by
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping(Groups):
     """Groups of sentences.
 
-    by: what the groups are made from, such as `source length`.
-    unit: unit of the values in the group names; empty for labels and relations.
-    names: names of the G groups, in display order.
     members: (G, N) which sentences belong to each group; a sentence may be in several groups, or in
         none.
     sizes: (N,) the amount of text in each sentence, in units of `counted`.
     about: explanation of the groups for the legend; empty if the names explain themselves.
     """
 
-    by: str
-    unit: str
-    names: list[str]
     members: BoolArray
     sizes: IntArray
     counted: str = "words"
     about: str = ""
-
-    @property
-    def title(self) -> str:
-        """What the groups are made from, with the unit."""
-        return f"{self.by} ({self.unit})" if self.unit else self.by
 
 
 def count_units(lines: Sequence[str], unit: str, vocabulary: Vocabulary | None = None) -> IntArray:

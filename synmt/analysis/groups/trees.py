@@ -31,7 +31,7 @@ from synmt.analysis.inputs import (
     name_parser,
     parse_lines,
 )
-from synmt.analysis.options import GroupOptions, WordOptions
+from synmt.analysis.options import GroupOptions, SystemOptions
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray, Side
 from synmt.recipe.data import TextRecipe
@@ -147,7 +147,7 @@ def _lengths(parses: Sequence[Parse]) -> IntArray:
 
 
 def parse_side(
-    options: GroupOptions | WordOptions,
+    options: SystemOptions,
     run: Run | None,
     texts: Sequence[Sequence[str]],
     *,

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synmt.analysis.groups.grouping import Groups
 from synmt.analysis.groups.results import FEW_SENTENCES, GroupResults, Result, results_table
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts, found_words
 from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
@@ -41,31 +42,19 @@ SOURCE_RECALL = Column(
 
 
 @dataclass(frozen=True, eq=False)
-class WordGroups:
-    """Groups of words, G of them; the group of a word is its number, or -1 if it is in none.
+class WordGroups(Groups):
+    """Groups of words; the group of a word is its number, or -1 if it is in none.
 
-    by: what the groups are made from, such as `frequency`.
-    unit: unit of the values in the names, which are then in order; empty for names such as those of
-        relations.
-    names: names of the groups, in display order.
     words: (M,) groups of the words that can be found: of the reference, or of the source.
     translated: (M',) groups of the words of each translation; empty if they are not known.
     about: explanation of the groups for the legend.
     side: whose words.
     """
 
-    by: str
-    unit: str
-    names: list[str]
     words: IntArray
     translated: Sequence[IntArray]
     about: str = ""
     side: Side = "target"
-
-    @property
-    def title(self) -> str:
-        """What the groups are made from, with the unit."""
-        return f"{self.by} ({self.unit})" if self.unit else self.by
 
 
 @dataclass(frozen=True, eq=False)
