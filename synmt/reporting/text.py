@@ -23,7 +23,7 @@ from synmt.reporting.values import (
 _LEAST = 0.0005
 """A smaller p-value is shown as less than 0.001."""
 
-_LONGEST = 20
+_LONGEST = 12
 """Longer words are broken, too, if the terminal is narrow."""
 
 _WIDEST = 100_000
