@@ -195,8 +195,8 @@ class Translations:
 
     @property
     def title(self) -> str:
-        """The names of the systems that are compared with the baseline."""
-        return ", ".join(self.names[1:] or self.names)
+        """The names of all systems."""
+        return ", ".join(self.names)
 
     @property
     def main(self) -> Outputs:

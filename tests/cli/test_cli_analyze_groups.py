@@ -110,7 +110,7 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
 
 WRONG = """
 --by-length --unit pieces FILES => --unit: counting pieces needs the vocabulary of a run
---by-length --buckets pascla => Did you mean 'pascal'?
+--by-length --buckets pascla => 'pascla' does not name or list buckets. Buckets: pascal,
 --by-depth BARE.de => lengths and trees of the source need the source text
 --by-depth --side target BARE => the language of the target is unknown. End the name of the
 """.replace("FILES", " ".join(FILES)).replace("BARE", "--hypotheses good.de --references reference")

@@ -12,7 +12,6 @@ The words in which translations of a sentence differ, and which of them are in t
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from string import ascii_uppercase
 from typing import Literal
 
 import numpy as np
+import regex
 
 from synmt.arrays import DoubleArray, IntArray
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
@@ -154,18 +154,16 @@ WordKind = Literal["same", "right", "other"]
 Each word of the reference makes at most one word `right`, so repeated words are `other`.
 """
 
-_ALONE = ("CJK", "HIRAGANA", "KATAKANA")
-"""Unicode names of the characters that are treated as words begin with one of these."""
+_ALONE = r"\p{P}\p{S}\p{Han}\p{Hiragana}\p{Katakana}ー"
+_WORD = regex.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
+"""Punctuation, symbols, and Chinese and Japanese characters are words of one character."""
 
 
 def word_spans(line: str) -> IntArray:
     """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W,
     2)."""
-    places = groupby(enumerate(line), key=lambda one: _class(*one))
-    spans = [[place for place, _ in letters] for kind, letters in places if kind is not None]
-    return np.array([(places[0], places[-1] + 1) for places in spans], dtype=np.int64).reshape(
-        -1, 2
-    )
+    spans = [found.span() for found in _WORD.finditer(line)]
+    return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
@@ -227,13 +225,3 @@ def words_at(line: str, spans: IntArray) -> list[str]:
 
 def _words(line: str) -> list[str]:
     return words_at(line, word_spans(line))
-
-
-def _class(place: int, letter: str) -> int | None:
-    """Group letters into words: None for a space, a unique number for a one-letter word, else 0."""
-    if letter.isspace():
-        return None
-    alone = unicodedata.category(letter)[0] in "PS" or unicodedata.name(letter, "").startswith(
-        _ALONE
-    )
-    return place + 1 if alone else 0

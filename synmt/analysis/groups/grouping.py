@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray, Side
-from synmt.errors import SynmtError, UsageError, counted, did_you_mean, unknown_name
+from synmt.errors import SynmtError, UsageError, counted, unknown_name
 from synmt.evaluation.metrics import read_table
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def parse_buckets(text: str) -> Buckets:
             where="--buckets",
             allowed=f"Buckets: {', '.join(PAPERS)}, or the last value of each bucket, increasing, "
             "with commas",
-            do=did_you_mean(name, PAPERS) or "Write for example `--buckets 10,20,30`",
+            do="Write for example `--buckets 10,20,30`",
         )
     return Buckets(tuple(edges))
 
