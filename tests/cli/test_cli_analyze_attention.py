@@ -112,7 +112,7 @@ def test_trees_of_a_file_are_read_and_compared_with(project):
 
 
 IMPOSSIBLE = """
-pascal => --side sources => there is no side 'sources'. Sides: source, target. Did you
+pascal => --side sources => 'sources' is not one of 'source', 'target'
 pascal => --what factors => --what: heat maps do not show 'factors'. They show weights,
 pascal => --plot x.gif => x.gif: unsupported picture format
 lstm => --what bias => an LSTM has no self-attention, and so no bias. `--what cross`
@@ -121,7 +121,6 @@ lost => => UNKNOWN, or give the trees of the text with `--parses FILE.conllu`
 lost => --side target => UNKNOWN
 pascal => --parses x --side target => --parses: trees of the source are no trees of the
 bare => --parses x => --parses: nothing is compared with trees, and the model reads
-pascal => --parses x --parser y => `--parses` has the trees, and no parser is needed
 """.replace(
     "UNKNOWN", "its run does not say which parser makes them. Use a run that records its parser"
 )

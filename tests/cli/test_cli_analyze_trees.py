@@ -139,7 +139,7 @@ def test_sentences_that_cannot_be_compared_are_left_out_and_counted(project):
 
 
 IMPOSSIBLE = """
-lisa => --side sources => 2 => there is no side 'sources'. Sides: source, target. Did
+lisa => --side sources => 2 => 'sources' is not one of 'source', 'target'
 lisa => --plot x.svg => 2 => `--plot` needs a number of sentences. Add `--draw N`
 lisa => --plot x.png --draw 1 => 2 => trees are drawn as SVG. Write `--plot x.svg`
 lisa => --gold en.conllu --test test => 2 => `--gold` has its own sentences
