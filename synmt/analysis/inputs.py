@@ -1,15 +1,21 @@
-"""Steps that several analyses share: read a test set, parse its lines, score it, write a figure."""
+"""Steps that several analyses share: read a test set and its translations by systems, parse its
+lines, write a figure."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.errors import SynmtError, unknown_name
+from synmt.analysis.options import SystemOptions
+from synmt.errors import SynmtError, UsageError, unknown_name
+from synmt.evaluation.metrics import printable
+from synmt.evaluation.outputs import Outputs, from_run
+from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
 from synmt.reporting.progress import progress
+from synmt.run_folder import Run, find_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,11 +24,8 @@ if TYPE_CHECKING:
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
     from synmt.evaluation.metrics import MetricOptions
-    from synmt.evaluation.outputs import Outputs
-    from synmt.parsing.cache import CachedParser
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.schema import Recipe
-    from synmt.run_folder import Run
     from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
@@ -37,29 +40,6 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
         raise unknown_name(what, name, names, where=f"--{what}")
 
 
-@contextmanager
-def log_once() -> Iterator[None]:
-    """Show a remark only once in the block, although several analyses make it; files of the log
-    have all."""
-    shown = set()
-
-    def is_new(record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        new = record.levelno > logging.INFO or text not in shown
-        shown.add(text)
-        return new
-
-    handlers = logging.getLogger("synmt").handlers
-    handlers = [one for one in handlers if not isinstance(one, logging.FileHandler)]
-    for handler in handlers:
-        handler.addFilter(is_new)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            handler.removeFilter(is_new)
-
-
 def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
     """List the paths of an option that takes one or several."""
     return [] if given is None else [given] if isinstance(given, Path) else list(given)
@@ -67,22 +47,7 @@ def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
 
 def read_test(run: Path | None, test: str | None) -> Outputs:
     """Read a run's translations of a test set."""
-    from synmt.evaluation.outputs import from_run
-
-    outputs = from_run(run, test)
-    log_other_tests(outputs, test)
-    return outputs
-
-
-def log_other_tests(outputs: Outputs, test: str | None) -> None:
-    """Log which test set is used and which others there are, if the user named none."""
-    from synmt.evaluation.outputs import tests_of
-
-    others = [one for one in tests_of(outputs.run) if one != outputs.test] if outputs.run else []
-    if others and test is None:
-        _logger.info(
-            f"test set: {outputs.test}; choose another one with --test: {', '.join(others)}"
-        )
+    return from_run(run, test)
 
 
 def find_parser(
@@ -104,23 +69,16 @@ def find_parser(
         ) from None
 
 
-def file_language(source: Path | None) -> str:
-    """Read the language of a file from its name, as `name_language` does; English if the name has
-    none."""
-    language = name_language(source)
-    if language is None:
-        _logger.info(
-            "assuming the source is English: its file name does not end in a language code such "
-            "as `.de`"
-        )
-    return language or "en"
-
-
-def name_language(path: Path | None) -> str | None:
-    """Read the language of a file from its name, `test.de` or `test.de.gz`; None if the name has
-    none."""
+def file_language(path: Path | None, side: Side) -> str:
+    """Read the language of a file from its name, `test.de` or `test.de.gz`; a source without one is
+    English."""
     ending = Path(str(path).removesuffix(".gz")).suffix.removeprefix(".")
-    return ending if len(ending) == 2 and ending.isalpha() and ending.islower() else None
+    if len(ending) == 2 and ending.isalpha() and ending.islower():
+        return ending
+    if side == "target":
+        do = "End the name of the references in it, such as `test.de`"
+        raise UsageError("the language of the target is unknown", do=do)
+    return "en"
 
 
 def parse_text(
@@ -157,34 +115,21 @@ def check_recorded(translator: Translator, run: Path, option: str = "") -> None:
         raise unknown_parser(where=str(run), do=f"Use a run that records its parser{give}")
 
 
-def parse_lines(
-    parser: StanzaParser, lines: Sequence[str], numbers: Sequence[int] = ()
-) -> list[Parse]:
-    """Parse lines, with progress, and warn of failures; trees are cached between runs.
-
-    numbers: of the lines, for warnings; by default from 1.
-    """
+def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
+    """Parse lines, with progress, and warn of each line that could not be parsed into one tree;
+    trees are cached between runs."""
     from synmt.parsing.cache import CachedParser
-
-    return parse_in_parts(CachedParser(parser), lines, numbers)
-
-
-def parse_in_parts(
-    parser: StanzaParser | CachedParser, lines: Sequence[str], numbers: Sequence[int] = ()
-) -> list[Parse]:
-    """Parse lines, with progress, and warn of each line that could not be parsed into one tree."""
     from synmt.parsing.lines import warn_of_failure
 
-    parses = []
+    cached, parses = CachedParser(parser), []
 
     def warn(index: int, reason: str) -> None:
-        place = len(parses) + index
-        warn_of_failure(numbers[place] if numbers else place + 1, reason)
+        warn_of_failure(len(parses) + index + 1, reason)
 
     with progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES_AT_ONCE):
             window = lines[first : first + _LINES_AT_ONCE]
-            parses += parser.parse(window, on_failure=warn)
+            parses += cached.parse(window, on_failure=warn)
             advance(len(window))
     return parses
 
@@ -210,9 +155,8 @@ def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> Non
     """Draw a figure into a file as `save_figure` does, and log its path."""
     from synmt.reporting.figures import save_figure
 
-    replaced = path.exists()
     save_figure(draw, path, grid=grid)
-    _logger.info("plot: %s%s", path, " (replaced)" * replaced)
+    _logger.info("plot: %s", path)
 
 
 def scoring_options(
@@ -220,3 +164,125 @@ def scoring_options(
 ) -> MetricOptions:
     """Choose how to score: as the user says, else as the run's recipe does."""
     return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
+
+
+_Group = tuple[str, list[Path]]
+"""The name and the paths of a system."""
+
+_Members = tuple[Path, ...]
+"""The resolved paths of a system."""
+
+
+@dataclass(frozen=True, eq=False)
+class Translations:
+    """A test set translated by one system or several; the baseline is the first of several."""
+
+    systems: Sequence[System]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the systems."""
+        return [system.name for system in self.systems]
+
+    @property
+    def title(self) -> str:
+        """The names of all systems."""
+        return ", ".join(self.names)
+
+    @property
+    def main(self) -> Outputs:
+        """The translations that name text, labels and parser: a run's if there is one, and the
+        baseline's last."""
+        return next((seed for seed in self._seeds if seed.run), self._seeds[0])
+
+    @property
+    def runs(self) -> list[Path]:
+        """The run folders of all systems, those of the baseline last."""
+        return list(dict.fromkeys(seed.run for seed in self._seeds if seed.run))
+
+    @property
+    def _seeds(self) -> list[Outputs]:
+        return [seed for system in (*self.systems[1:], self.systems[0]) for seed in system.seeds]
+
+
+def read_systems(options: SystemOptions) -> list[System]:
+    """Read the translations of the runs or files that options name, by default of the newest
+    run."""
+    files, runs = as_paths(options.hypotheses), as_paths(options.run)
+    if files and (runs or options.test):
+        raise UsageError(
+            "`--hypotheses` cannot be combined with a run or its test set",
+            do="Give only one of them",
+        )
+    return read_translations(
+        files or runs or [find_run(None).folder],
+        baseline=options.baseline,
+        test=options.test,
+        references=options.references,
+        source=options.source,
+        group_seeds=options.group_seeds,
+    )
+
+
+def read_translations(
+    paths: Sequence[Path],
+    *,
+    baseline: Path | None = None,
+    test: str | None = None,
+    references: Path | None = None,
+    source: Path | None = None,
+    group_seeds: bool = False,
+    apart: bool = False,
+) -> list[System]:
+    """Read the translations of one test set by several systems; the baseline, if it is given,
+    becomes the first.
+
+    paths: run folders, files of translations, and patterns of these, whose matches are seeds of one
+        system.
+    baseline: another path or pattern, or the name of one of the systems, such as `plain` for
+        runs/plain-seed1; a seed of a system stands for the system.
+    test: the test set of the runs; None for `test`, else the first run's first by name.
+    references, source: of files, if no path is a run.
+    group_seeds, apart: which paths are one system, see `group_paths`.
+
+    Raises SynmtError if the systems did not translate the same sentences.
+    """
+    check_existence(paths)
+    # one that is given twice would count as one more comparison
+    groups = dict[_Members, _Group]()
+    for name, members in group_paths(paths, group_seeds=group_seeds, apart=apart):
+        groups.setdefault(_resolved(members), (name, members))
+    first = None
+    if baseline is not None:
+        name, members = _find_baseline(list(groups.values()), baseline, group_seeds=group_seeds)
+        first = _resolved(members)
+        groups.setdefault(first, (name, members))
+    if references is None and not any(path.is_dir() for members in groups for path in members):
+        raise UsageError("translations need their references", do="Add `--references FILE`")
+    systems = read_groups(list(groups.values()), test=test, references=references, source=source)
+    if first is not None:
+        systems.insert(0, systems.pop(list(groups).index(first)))
+    return systems
+
+
+def _resolved(members: Sequence[Path]) -> _Members:
+    return tuple(path.resolve() for path in members)
+
+
+def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> _Group:
+    """Find the baseline among the systems by its name or a seed, or as one more system."""
+    wanted, is_there = str(baseline), baseline.exists()
+    found = [
+        # a run may have the name of its system, `plain` next to `plain-seed2`
+        one
+        for one in groups
+        if wanted == one[0] or (wanted == Path(one[0]).name and not is_there)
+    ]
+    found = found or [one for one in groups if baseline.resolve() in _resolved(one[1])]
+    if not found:
+        check_existence([baseline])
+        found = group_paths([baseline], group_seeds=group_seeds)
+    if len(found) > 1:
+        listed = ", ".join(printable(name) for name, _ in found)
+        raise UsageError(f"the baseline must be one system, not {listed}", where="--baseline")
+    return found[0]

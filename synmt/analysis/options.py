@@ -6,12 +6,11 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from synmt.errors import UsageError
 from synmt.options import Option
 
 # the same as in synmt.arrays, which loads numpy
@@ -66,8 +65,7 @@ Head = Annotated[
 ]
 SIDE = Option(
     "Side of the lengths, trees, words or heads; default: source (target for --buckets ldd and "
-    "--words frequency).",
-    metavar="source|target",
+    "--words frequency)."
 )
 Parser = Annotated[
     str | None,
@@ -196,7 +194,10 @@ class GroupOptions(SystemOptions):
             "counts target lengths."
         ),
     ] = None
-    unit: Annotated[str, Option("Unit of length: words, pieces or characters.")] = "words"
+    unit: Annotated[
+        Literal["words", "pieces", "characters"],
+        Option("Unit of length; characters are for text without spaces."),
+    ] = "words"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,51 +338,3 @@ class RobustnessOptions(RunOptions):
         Option("Shares of words that get a random parent, between 0 and 1, separated by commas."),
     ] = "0,0.1,0.25,0.5,0.75,1"
     seed: Annotated[int, Option("Seed of the random parents and random trees.", minimum=0)] = 1
-
-
-_TREE_GROUPS = ("by_depth", "by_distance", "by_relation")
-
-USERS = {
-    "unit": ("by_length",),
-    "top": ("compare", "ngrams"),
-    "parses": (*_TREE_GROUPS, "attention", "words", "robustness"),
-    "parser": (*_TREE_GROUPS, "trees", "gates", "attention", "compare", "words", "robustness"),
-}
-"""The parameters that use an option, where others of the same analysis do not."""
-
-
-def check_use(values: Mapping[str, Any]) -> None:
-    """Raise UsageError for an option of USERS that no chosen analysis uses; `values` are those that
-    the user gave."""
-    for name, users in USERS.items():
-        if name not in values or any(
-            user in values and _uses(user, name, values) for user in users
-        ):
-            continue
-        if name == "parser" and "parses" in values:
-            what = "`--parses` has the trees, and no parser is needed"
-            raise UsageError(what, do="Leave out `--parser` or `--parses`")
-        if name == "parser" and "attention" in values:
-            raise UsageError(
-                "`--what cross` compares nothing with trees",
-                where="--parser",
-                do="Leave out `--parser`",
-            )
-        add = " or ".join(
-            f"`--{user.replace('_', '-')}{' tag' * (user == 'words')}`" for user in users
-        )
-        raise UsageError(f"no chosen analysis uses --{name}", do=f"Add {add}")
-
-
-def _uses(user: str, name: str, values: Mapping[str, Any]) -> bool:
-    """Tell whether a chosen analysis uses an option, given the others."""
-    if user == "words":
-        from_trees = any(kind.strip() != "frequency" for kind in values["words"].split(","))
-        # a file has trees of the references only
-        return from_trees and (
-            name != "parser" or "parses" not in values or values.get("side") == "target"
-        )
-    if name != "parser" or user not in (*_TREE_GROUPS, "attention"):
-        return True
-    # attention to the source is compared with no trees
-    return "parses" not in values and (user != "attention" or values.get("what") != "cross")

@@ -5,32 +5,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from synmt.evaluation.cost import cost_table, run_cost
+from synmt.evaluation.cost import cost_line
 from synmt.files.schemas import RunParser
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe, VariantRecipe
-from synmt.reporting.cells import shown_rows
 from synmt.reporting.page import page_of
 from synmt.reporting.values import Report, Table, text_column
 from synmt.run_folder import Run
 
 _NONE = "–"
-_COSTS = {
-    "weights": "weights",
-    "time of training": "training",
-    "processor time": "processor",
-    "memory": "memory",
-    "time of parsing": "parsing",
-    "words parsed per second": "parsing, words/s",
-    "sentences translated per second": "translation, sentences/s",
-}
-"""The columns of `score --cost` that are facts of a run, by the names of the facts."""
 
 
 def run_facts(run: Run) -> dict[str, str]:
     """Describe a run: facts by name, as text."""
     recipe, info = run.recipe(), run.info()
-    steps = info.get("steps")
     return {
         "recipe": recipe.name,
         "languages": f"{recipe.source} → {recipe.target}",
@@ -38,8 +26,8 @@ def run_facts(run: Run) -> dict[str, str]:
         "model": _model(recipe.model),
         "variants": "; ".join(map(_variant, recipe.syntax.variants)) or "none",
         "parser": _parser(recipe, info.get("parser")),
-        "steps": f"{steps:,}" if isinstance(steps, int) else _NONE,
-        **_costs(run),
+        "steps": str(info.get("steps") or _NONE),
+        "cost": cost_line(run) or _NONE,
         "finished": str(info.get("finished_at") or _NONE)[:10],
     }
 
@@ -55,20 +43,11 @@ def page_with_facts(reports: Sequence[Report], command: Sequence[str]) -> str:
 
 
 def facts_table(runs: Sequence[Run]) -> Table:
-    """Make a table of the facts that any run has, with a column for each."""
+    """Make a table of the facts, with a column for each run."""
     facts = [run_facts(run) for run in runs]
     rows = [[name, *(one[name] for one in facts)] for name in facts[0]]
     columns = [text_column(name) for name in ("run", *(run.folder.resolve().name for run in runs))]
-    known = [row for row in rows if any(value != _NONE for value in row[1:])]
-    return Table(title="Runs" if len(runs) > 1 else "The run", columns=columns, rows=known)
-
-
-def _costs(run: Run) -> dict[str, str]:
-    """Describe what the run cost, as `synmt score --cost` does."""
-    table = cost_table([(run.name, [run_cost(run)])])
-    columns = [column.title for column in table.columns]
-    known = dict(zip(columns, shown_rows(table)[0], strict=True))
-    return {fact: known.get(column, _NONE) for fact, column in _COSTS.items()}
+    return Table(title="Runs", columns=columns, rows=rows)
 
 
 def _model(model: ModelRecipe) -> str:

@@ -4,8 +4,7 @@ uses syntax."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from inspect import Parameter
@@ -13,7 +12,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
-from synmt.analysis.inputs import log_once
 from synmt.analysis.options import (
     AttentionOptions,
     CompareOptions,
@@ -22,12 +20,11 @@ from synmt.analysis.options import (
     RobustnessOptions,
     TreeOptions,
     WordOptions,
-    check_use,
 )
 from synmt.cli import console
-from synmt.cli.command import is_run, newest_run
+from synmt.cli.command import is_run
 from synmt.cli.options import Declared, TableOptions, Typed, command, declared, piped
-from synmt.errors import SynmtError, UsageError, listed
+from synmt.errors import UsageError
 from synmt.options import Option
 
 if TYPE_CHECKING:
@@ -41,16 +38,12 @@ class _Question:
     record: of its options, whose fields have the names of the command's parameters.
     panel: of the help page, for the options that no other question has.
     ask: text of the flag that asks it, if no option of the record does.
-    figures: whether its sections of a page have figures made by matplotlib.
-    several: whether it is about several runs.
     """
 
     name: str
     record: type
     panel: str
     ask: str = ""
-    figures: bool = True
-    several: bool = False
 
     @cached_property
     def options(self) -> dict[str, Declared]:
@@ -67,21 +60,16 @@ class _Question:
         """The parameters that ask it."""
         return [name for name, one in self.options.items() if one.option.asks]
 
-    def __str__(self) -> str:
-        """Name the options that ask the question, for messages."""
-        return " or ".join(map(_flag, self.flags))
-
     def read(self, values: Mapping[str, Any]) -> Any:
         """Make the record of options from the values of parameters; those that were not typed have
         its defaults."""
-        chosen = {
-            field.name: values[field.name] for field in fields(self.record) if field.name in values
-        }
-        if "run" in chosen and not self.several:
-            [chosen["run"], *others] = chosen["run"]
-            if others:
-                what = f"{self} is about one run, not {1 + len(others)}"
+        names = {field.name for field in fields(self.record)}
+        chosen = {name: value for name, value in values.items() if name in names}
+        if "run" in chosen and "hypotheses" not in names:
+            if len(chosen["run"]) > 1:
+                what = f"{_flags([self])} is about one run"
                 raise UsageError(what, where="--run", do="Run it once for each")
+            [chosen["run"]] = chosen["run"]
         return self.record(**chosen)
 
     def answer(self, options: Any) -> Report:
@@ -91,20 +79,18 @@ class _Question:
 
 _WEIGHTS = "Attention and gates"
 _QUESTIONS = (
-    _Question("groups", GroupOptions, "Scores by group", several=True),
+    _Question("groups", GroupOptions, "Scores by group"),
     _Question(
         "trees",
         TreeOptions,
         "Trees",
         "Compare the trees in the model's weights with gold trees or a parser's.",
-        figures=False,
     ),
     _Question(
         "gates",
         GateOptions,
         _WEIGHTS,
         "Show how far an LSTM's syntax gate opens at each target word, by part of speech.",
-        figures=False,
     ),
     _Question(
         "attention",
@@ -114,7 +100,7 @@ _QUESTIONS = (
         "heat maps.",
     ),
     _Question("compare", CompareOptions, "Systems, sentence by sentence"),
-    _Question("words", WordOptions, "Words", several=True),
+    _Question("words", WordOptions, "Words"),
     _Question(
         "robustness",
         RobustnessOptions,
@@ -179,86 +165,53 @@ def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, ty
     console.show_reports(reports, tables.format)
 
 
-_FEW = 3
-"""Questions that the error for an option names; an option of more of them says little about what
-was meant."""
-
-
-def _choose_questions(typed: Collection[str], spellings: Mapping[str, str]) -> list[_Question]:
-    """Find the questions that were asked, and refuse options that have no effect in them."""
+def _choose_questions(typed: Mapping[str, Any], spellings: Mapping[str, str]) -> list[_Question]:
+    """Find the questions that were asked, and refuse options that none of them has."""
     chosen = [one for one in _QUESTIONS if any(name in typed for name in one.flags)]
     for name in typed:
         owners = [one for one in _QUESTIONS if name in one.options]
-        if not any(one in chosen for one in owners) and (chosen or len(owners) <= _FEW):
-            add = "Add one of them" if len(owners) > 1 or len(owners[0].flags) > 1 else "Add it"
-            raise UsageError(f"{spellings[name]} needs {' or '.join(map(str, owners))}", do=add)
+        if not any(one in chosen for one in owners):
+            raise UsageError(f"{spellings[name]} needs {_flags(owners)}", do="Add one of them")
     if not chosen:
-        flags = ", ".join(_flag(name) for one in _QUESTIONS for name in one.flags)
-        raise UsageError("no analysis is chosen", do=f"Choose one or more of {flags}")
+        raise UsageError("no analysis is chosen", do=f"Choose one or more of {_flags(_QUESTIONS)}")
     return chosen
 
 
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def _flags(questions: Sequence[_Question]) -> str:
+    names = (name for one in questions for name in one.flags)
+    return " or ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
-def _check(
-    questions: Sequence[_Question],
-    typed: Mapping[str, Any],
-    spellings: Mapping[str, str],
-    page: Path | None,
-) -> None:
+def _check(questions: Sequence[_Question], typed: Mapping[str, Any], page: Path | None) -> None:
     """Refuse standard input that is read twice, files that are written twice, and a page of another
     name."""
-    names, once = piped(typed), "standard input can be read only once"
-    if len(names) > 1:
-        both = " and ".join(dict.fromkeys(spellings[name] for name in names))
-        raise UsageError(once, where=both, do="Give files for the others")
-    readers = [one for one in questions if names and names[0] in one.options]
+    readers = [one for one in piped(typed) for question in questions if one in question.options]
     if len(readers) > 1:
-        flags = listed(next(_flag(name) for name in one.flags if name in typed) for one in readers)
-        what = f"{once}, but {flags} need it"
-        raise UsageError(what, where=spellings[names[0]], do="Give a file")
+        raise UsageError("standard input can be read only once", do="Give files for the others")
     plot = typed.get("plot")
     if plot and sum(one.name != "compare" for one in questions) > 1:
         what = "several analyses would draw into one file"
         raise UsageError(what, where=str(plot), do="Make one at a time")
     if page:
-        from synmt.reporting.figures import has_matplotlib
         from synmt.reporting.page import check_page
 
         check_page(page)
-        if any(one.figures for one in questions) and not has_matplotlib():
-            console.warn(
-                "the page has no figures: `pip install 'synmt[plot]'` installs matplotlib, which "
-                "draws them"
-            )
 
 
 def _answer(
-    typed: dict[str, Any], spellings: Mapping[str, str], page: Path | None
+    typed: Mapping[str, Any], spellings: Mapping[str, str], page: Path | None
 ) -> dict[str, Report]:
-    """Answer all questions about the same run: the one that the user named, or the newest."""
+    """Answer all questions; the first analysis begins when the options of all have been read."""
     questions = _choose_questions(typed, spellings)
-    check_use(typed)
-    _check(questions, typed, spellings, page)
-    default: dict[str, Any] = {}
-    # groups may be about translations in files
-    other = "hypotheses" if "hypotheses" in typed else ""
-    of_runs = [one for one in questions if "run" in one.options and other not in one.options]
-    # without runs, the analysis reports that after it has checked its own options
-    with suppress(SynmtError):
-        default = {"run": [newest_run()]} if of_runs and "run" not in typed else {}
-    # the first analysis begins when the options of all have been read
-    chosen = list[tuple[_Question, Any]]()
-    for one in questions:
-        values = (default if one in of_runs else {}) | typed
-        if one.name == "compare" and len(questions) > 1:
-            # the file is for the figure of another
-            values.pop("plot", None)
-        chosen.append((one, one.read(values)))
-    with log_once():
-        return {
-            next(filter(typed.__contains__, one.flags)): one.answer(options)
-            for one, options in chosen
-        }
+    _check(questions, typed, page)
+    # beside another analysis, the file is for the figure of that one
+    no_plot = {name: value for name, value in typed.items() if name != "plot"}
+    chosen = [
+        one.read(no_plot if one.name == "compare" and len(questions) > 1 else typed)
+        for one in questions
+    ]
+    names = [next(name for name in one.flags if name in typed) for one in questions]
+    return {
+        name: question.answer(options)
+        for name, question, options in zip(names, questions, chosen, strict=True)
+    }

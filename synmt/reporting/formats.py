@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from synmt.arrays import json_text
-from synmt.reporting.cells import is_text, plain_columns, shown_rows
-from synmt.reporting.values import Report, Table, TextBlock
+from synmt.reporting.page import page_of
+from synmt.reporting.text import as_text, shown_rows
+from synmt.reporting.values import Interval, Report, Table, TextBlock, Value, plain
 
 Format = Literal["text", "json", "tsv", "latex", "markdown", "html"]
 
-_LATEX = {
-    **{
+_LATEX = str.maketrans(
+    {
+        **{sign: rf"\{sign}" for sign in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\ensuremath{<}",
+        ">": r"\ensuremath{>}",
         "≤": r"$\leq$",
         "≥": r"$\geq$",
         "±": r"$\pm$",
         "Δ": r"$\Delta$",
         "→": r"$\rightarrow$",
         "–": "--",
-    },
-    **{"−": "$-$", "|": r"\textbar{}"},
-}
-"""What tabulate does not translate."""
-_LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
-_MINUS = re.compile(r"(?<=[\s&{])-(?=\d)")
+        "−": "$-$",
+        "|": r"\textbar{}",
+        # at the beginning of a line, the end of the one before would read these as its arguments
+        "[": "{[}",
+        "*": "{*}",
+    }
+)
+_MINUS = re.compile(r"(?<![^\s(])-(?=\d)")
 _MARKDOWN_SIGN = re.compile(r"([\\`*_\[\]<>|~])")
 _LONG = 50
 """From how many characters on a column of text is broken into lines in LaTeX."""
@@ -42,82 +51,98 @@ def render(
     each = list(reports.values())
     if kind == "json":
         values = {name: report.as_json() for name, report in reports.items()}
-        whole = values if len(values) > 1 else next(iter(values.values()))
-        return json_text(whole, ensure_ascii=False, indent=2) + "\n"
+        [*_, last] = values.values()
+        return json_text(values if len(values) > 1 else last, ensure_ascii=False, indent=2) + "\n"
     if kind == "html":
-        from synmt.reporting.page import page_of
-
         return page_of(each)
     if kind == "text":
-        from synmt.reporting.text import as_text
-
         return as_text(each, width=width, bold=bold) + "\n"
     return "\n".join(_for_papers(report, kind) for report in each)
 
 
 def remarks(reports: Mapping[str, Report]) -> list[str]:
     """List all that TSV has no place for: headings, explanations and texts."""
-    parts = (part for report in reports.values() for part in _parts(report))
-    return [line for above, _, below in parts for line in (*above, *below)]
+    parts = (part for report in reports.values() for part in _lines_and_tables(report))
+    return [part for part in parts if isinstance(part, str)]
 
 
-def _parts(report: Report) -> Iterator[tuple[list[str], Table | None, list[str]]]:
-    """Yield each table, or None for a text, with the lines above it and those below it."""
-    yield [], None, report.title.splitlines()
+def _lines_and_tables(report: Report) -> Iterator[str | Table]:
+    """Yield each table, and the lines above and below it."""
+    yield from report.title.splitlines()
     for part in report.parts:
-        above = [part.title] if part.title else []
+        yield from part.title.splitlines()
         if isinstance(part, Table):
-            yield above, part, part.explanations()
-        elif isinstance(part, TextBlock) and part.lines:
-            yield above, None, [line for text in part.lines for line in text.splitlines()]
-    yield [], None, [line for text in report.notes for line in text.splitlines()]
+            yield part
+            yield from part.explanations()
+        elif isinstance(part, TextBlock):
+            yield from "\n".join(part.lines).splitlines()
+    yield from "\n".join(report.notes).splitlines()
 
 
 def _for_papers(report: Report, kind: Format) -> str:
     """Write tables, with all other lines as comments of LaTeX, as paragraphs of Markdown, and
     nowhere in TSV."""
-    blocks = list[str]()
-    for above, table, below in _parts(report):
-        blocks += _comments(above, kind)
-        blocks += [_table(table, kind)] if table else []
-        blocks += _comments(below, kind)
-    return "\n".join(blocks)
+    write = {"tsv": _tsv, "latex": _latex, "markdown": _markdown}[kind]
+    line = {"tsv": "", "latex": "% {}\n", "markdown": "{}\n\n"}[kind]
+    blocks = [
+        write(part) + "\n" if isinstance(part, Table) else line.format(part)
+        for part in _lines_and_tables(report)
+    ]
+    return "".join(blocks).removesuffix("\n")
 
 
-def _comments(lines: Sequence[str], kind: Format) -> list[str]:
-    if kind == "markdown":
-        return [f"{line}\n" for line in lines]
-    return ["".join(f"% {line}\n" for line in lines)] if kind == "latex" and lines else []
+def _tsv(table: Table) -> str:
+    """Write plain numbers; an interval is in two columns."""
+    columns = list[list[str]]()
+    for place, column in enumerate(table.columns):
+        values = [row[place] for row in table.rows]
+        title = column.title + {"seconds": " (s)", "bytes": " (bytes)"}.get(column.kind, "")
+        if any(isinstance(value, Interval) for value in values):
+            for end in ("low", "high"):
+                ends = [getattr(value, end, None) for value in values]
+                columns.append([f"{title}, {end}", *map(_plain_text, ends)])
+        else:
+            columns.append([title, *map(_plain_text, values)])
+    return "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True))
 
 
-def _table(table: Table, kind: Format) -> str:
+def _plain_text(value: Value) -> str:
+    bare = plain(value)
+    if isinstance(bare, float):
+        return f"{bare:.8g}"
+    return "" if bare is None else " ".join(str(bare).split())
+
+
+def _cells(table: Table) -> list[list[str]]:
+    """Write the titles and the rows, each cell in one line."""
+    rows = [[column.title for column in table.columns], *shown_rows(table)]
+    return [[" ".join(cell.split()) for cell in row] for row in rows]
+
+
+def _markdown(table: Table) -> str:
     import tabulate
 
-    if kind == "tsv":
-        titles, rows = plain_columns(table)
-        return "".join("\t".join(row) + "\n" for row in [titles, *rows])
-    titles, rows = [column.title for column in table.columns], shown_rows(table)
-    cells = [[" ".join(cell.split()) for cell in row] for row in [titles, *rows]]
-    words = is_text(table.columns)
-    if kind == "markdown":
-        cells = [[_MARKDOWN_SIGN.sub(r"\\\1", cell) for cell in row] for row in cells]
-    align = ["left" if one else "right" for one in words] if rows else None
-    form = {"latex": "latex_booktabs", "markdown": "pipe"}[kind]
+    titles, *rows = [[_MARKDOWN_SIGN.sub(r"\\\1", cell) for cell in row] for row in _cells(table)]
+    align = ["left" if column.kind == "text" else "right" for column in table.columns]
     # cells are text, and stay as they are
-    made = tabulate.tabulate(
-        cells[1:], cells[0], tablefmt=form, colalign=align, disable_numparse=True
+    return (
+        tabulate.tabulate(
+            rows, titles, tablefmt="pipe", colalign=align if rows else None, disable_numparse=True
+        )
+        + "\n"
     )
-    return (_for_latex(made, words, cells[1:]) if kind == "latex" else made) + "\n"
 
 
-def _for_latex(made: str, words: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
-    """Write minus signs as such, signs that LaTeX lacks in its mathematics, and columns of
-    sentences in lines."""
-    text = _MINUS.sub("$-$", _LATEX_SIGN.sub(lambda found: _LATEX[found[0]], made))
-    # the end of the line before would read these signs as its own arguments
-    text = re.sub(r"^ ([\[*])", r" {\1}", text, flags=re.MULTILINE)
-    kinds = ["l" if one else "r" for one in words]
-    for place in range(len(kinds)):
-        if any(len(row[place]) > _LONG for row in rows):
-            kinds[place] = "p{5cm}"
-    return re.sub(r"(?<=begin\{tabular\}\{)\w+", lambda _: "".join(kinds), text, count=1)
+def _latex(table: Table) -> str:
+    """Write an environment of the package booktabs."""
+    cells, kinds = _cells(table), ""
+    for column, (_, *values) in zip(table.columns, zip(*cells, strict=True), strict=True):
+        is_long = any(len(value) > _LONG for value in values)
+        kinds += "p{5cm}" if is_long else "l" if column.kind == "text" else "r"
+    titles, *rows = [" & ".join(map(_latex_cell, row)) + r" \\" for row in cells]
+    lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", titles, r"\midrule"]
+    return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _latex_cell(text: str) -> str:
+    return _MINUS.sub("−", text).translate(_LATEX)

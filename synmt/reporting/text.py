@@ -1,109 +1,122 @@
-"""Reports as aligned text, as wide as the terminal or as needed."""
+"""Reports as aligned text, as wide as the terminal or as needed, and the text of single cells."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from synmt.errors import visible
-from synmt.reporting.cells import is_text, shown_rows
-from synmt.reporting.values import Report, Table, TextBlock
+from synmt.reporting.progress import duration
+from synmt.reporting.values import (
+    Column,
+    Interval,
+    Marked,
+    Quantity,
+    Report,
+    Shown,
+    Table,
+    TextBlock,
+    Value,
+    Written,
+)
 
-_NARROWEST = 20
-"""The first column is made narrower than this only if nothing else fits."""
+_LEAST = 0.0005
+"""A smaller p-value is shown as less than 0.001."""
+
+_LONGEST = 12
+"""Longer words are broken, too, if the terminal is narrow."""
+
+_WIDEST = 100_000
+"""The width of a file or a pipe, in characters."""
 
 
-def as_text(parts: Sequence[Any], *, width: int | None = None, bold: bool = False) -> str:
+def as_text(parts: Sequence[Shown], *, width: int | None = None, bold: bool = False) -> str:
     """Write reports, tables and texts one below the other; pictures are left out.
+
+    An explanation is written where it is needed first, and control characters are made visible.
 
     width: of the terminal, in columns; None for as wide as necessary.
     bold: whether the heads of tables are bold, by control sequences of a terminal.
     """
-    return "\n".join(_blocks(parts, width, bold))
-
-
-def _blocks(parts: Sequence[Any], width: int | None, bold: bool) -> Iterator[str]:
-    """Yield headings, tables and notes; an explanation is written where it is needed first."""
-    explained = set[str]()
-    # control characters of a text must not reach a terminal
-    safe = str if width is None else visible
-    for number, part in enumerate(parts):
-        gap = "\n" if number else ""
+    blocks, explained = list[str](), set[str]()
+    for part in parts:
         if isinstance(part, Report):
-            about = "\n".join(part.notes)
-            yield gap + as_text(
-                [*_heading(part.title), *part.parts, *_heading(about)], width=width, bold=bold
-            )
+            title, notes = TextBlock(lines=[part.title]), TextBlock(lines=part.notes)
+            blocks.append(as_text([title, *part.parts, notes], width=width, bold=bold))
         elif isinstance(part, Table):
-            title = f"{safe(part.title)}\n" if part.title else ""
-            yield gap + title + _drawn(part, width, bold)
-            new = [note for note in part.explanations() if note not in explained]
-            explained.update(new)
-            yield from map(safe, new)
-        elif isinstance(part, TextBlock) and part.lines:
-            yield gap + "\n".join(map(safe, part.lines))
-
-
-def _heading(text: str) -> list[TextBlock]:
-    return [TextBlock(lines=[text])] if text else []
+            notes = [note for note in part.explanations() if note not in explained]
+            explained.update(notes)
+            title = [part.title] if part.title else []
+            lines = [*map(visible, title), _drawn(part, width, bold), *map(visible, notes)]
+            blocks.append("\n".join(lines))
+        elif isinstance(part, TextBlock):
+            blocks.append("\n".join(map(visible, part.lines)))
+    return "\n\n".join(filter(None, blocks))
 
 
 def _drawn(table: Table, width: int | None, bold: bool) -> str:
+    """Draw a table; in a narrow terminal, cells are broken into lines between words."""
     from rich.console import Console
     from rich.table import Table as Drawn
 
+    style = "bold" if bold else ""
+    drawn = Drawn(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=style)
     # rich would drop some control characters
-    titles = [visible(column.title) for column in table.columns]
     rows = [list(map(visible, row)) for row in shown_rows(table)]
-    widths, gap = fit(titles, rows, width)
-    drawn = Drawn(
-        box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold" if bold else ""
-    )
-    for title, wide, words in zip(titles, widths, is_text(table.columns), strict=True):
-        drawn.add_column(title, width=wide, overflow="fold", justify="left" if words else "right")
+    for place, column in enumerate(table.columns):
+        longest = max((len(word) for row in rows for word in row[place].split()), default=0)
+        drawn.add_column(
+            visible(column.title),
+            min_width=min(longest, _LONGEST),
+            overflow="fold",
+            justify="left" if column.kind == "text" else "right",
+        )
     for row in rows:
         drawn.add_row(*row)
     out = io.StringIO()
-    whole = sum(widths) + gap * len(widths)
-    Console(
-        file=out, width=whole, force_terminal=bold, markup=False, emoji=False, highlight=False
-    ).print(drawn)
+    console = Console(
+        file=out,
+        width=width or _WIDEST,
+        force_terminal=bold,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    console.print(drawn, crop=False)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def fit(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None
-) -> tuple[list[int], int]:
-    """Find the width of each column of a table, and the gap between columns, so that it fits into a
-    terminal.
+def shown(value: Value, column: Column | Quantity) -> str:
+    """Write a value for people: with separators of thousands, units and signs; None is empty."""
+    if isinstance(value, Marked):
+        return f"{shown(value.value, column)} {value.mark}"
+    if isinstance(value, Written):
+        return value.text
+    if isinstance(value, Quantity):
+        return shown(value.value, value)
+    if isinstance(value, Interval):
+        return f"{shown(value.low, column)} to {shown(value.high, column)}"
+    if value is None or isinstance(value, str):
+        return value or ""
+    if column.kind == "seconds":
+        return duration(value)
+    if column.kind == "bytes":
+        return f"{value / 1e6:,.0f} MB"
+    if column.kind == "p":
+        return "<0.001" if value < _LEAST else f"{value:.3f}"
+    digits = 0 if isinstance(value, int) and column.kind == "number" else column.digits
+    form = f"{'+' if column.signed else ''},.{digits}{'%' if column.kind == 'share' else 'f'}"
+    return format(value, form)
 
-    Columns after the first become narrower first, but not narrower than their longest word; then
-    the first column does. If that is not enough, the table is too wide. A Chinese character is as
-    wide as two letters.
 
-    room: the width of the terminal; None for as wide as necessary.
-    """
-    from rich.cells import cell_len
-
-    cells = [[column, *(row[place] for row in rows)] for place, column in enumerate(columns)]
-    whole = [
-        max(cell_len(line) for cell in column for line in cell.splitlines() or [""])
-        for column in cells
-    ]
-    if room is None or sum(whole) + 2 * (len(whole) - 1) <= room:
-        return whole, 2
-    words = [
-        max(
-            (cell_len(word) for cell in column for word in cell.replace(" %", "_%").split()),
-            default=1,
-        )
-        for column in cells
-    ]
-    names, others = whole[0], words[1:]
-    for gap in (2, 1):
-        left_for_names = room - sum(others) - gap * len(others)
-        if names <= left_for_names:
-            return [names, *others], gap
-    narrowest = min(names, _NARROWEST)
-    return [max(left_for_names, narrowest), *others], 1
+def shown_rows(table: Table) -> list[list[str]]:
+    """Write all cells for people; values that rows share are shown in the first of them."""
+    rows, before = list[list[str]](), list[str]()
+    for row in table.rows:
+        cells = [shown(value, column) for value, column in zip(row, table.columns, strict=True)]
+        first = cells[: table.shared]
+        if first == before:
+            cells[: table.shared] = [""] * table.shared
+        rows.append(cells)
+        before = first
+    return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
@@ -75,11 +76,6 @@ class Column:
     about: str = ""
     name: str = ""
 
-    @property
-    def key(self) -> str:
-        """The key of its values in JSON."""
-        return self.name or self.title
-
 
 text_column = partial(Column, kind="text")
 """A column of words."""
@@ -98,7 +94,7 @@ class Shown:
         return resolve_name("synmt.reporting.text:as_text")([self])
 
     def _repr_html_(self) -> str:
-        return resolve_name("synmt.reporting.page:fragment")([self])
+        return resolve_name("synmt.reporting.page:fragment")(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,14 +118,11 @@ class Table(Shown):
     def without_empty_columns(self) -> Table:
         """Leave out columns without any value."""
         filled = [
-            place
-            for place in range(len(self.columns))
-            if any(row[place] is not None for row in self.rows)
+            any(value is not None for value in values) for values in zip(*self.rows, strict=True)
         ]
-        columns = [self.columns[place] for place in filled]
-        rows = [[row[place] for place in filled] for row in self.rows]
-        shared = sum(place < self.shared for place in filled)
-        return replace(self, columns=columns, rows=rows, shared=shared)
+        columns = list(compress(self.columns, filled))
+        rows = [list(compress(row, filled)) for row in self.rows]
+        return replace(self, columns=columns, rows=rows, shared=sum(filled[: self.shared]))
 
     def explanations(self) -> list[str]:
         """List what stands below it."""
@@ -138,11 +131,9 @@ class Table(Shown):
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values: one object for each row."""
-        keys = [column.key for column in self.columns]
+        keys = [column.name or column.title for column in self.columns]
         rows = [dict(zip(keys, map(plain, row), strict=True)) for row in self.rows]
-        title = {"title": self.title} if self.title else {}
-        notes = self.explanations()
-        return {**title, "rows": rows, **({"notes": notes} if notes else {})}
+        return {"title": self.title, "rows": rows, "notes": self.explanations()}
 
 
 def plain(value: Value) -> Any:
@@ -154,16 +145,11 @@ def plain(value: Value) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Shown):
-    """A figure that matplotlib draws when it is needed; formats without pictures leave it out.
-
-    shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it
-        scrolls.
-    """
+    """A figure that matplotlib draws when it is needed; formats without pictures leave it out."""
 
     draw: Callable[[], Drawing]
     caption: str
     title: str = ""
-    shrinks: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,9 +206,13 @@ class Report(Shown):
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values: the facts, then the tables."""
-        tables = {"tables": [table.as_json() for table in self.tables]} if self.tables else {}
-        notes = {"notes": list(self.notes)} if self.notes else {}
-        return {"title": self.title, **self.facts, **self.late_facts(), **tables, **notes}
+        return {
+            "title": self.title,
+            **self.facts,
+            **self.late_facts(),
+            "tables": [table.as_json() for table in self.tables],
+            "notes": list(self.notes),
+        }
 
     def save(self, path: str | Path) -> None:
         """Write the report as a web page; raises UsageError unless the name ends in .html or

@@ -9,7 +9,7 @@ from cases import cases
 from small_run import write_tests
 from tiny import write_lines
 
-from synmt.analysis.systems import read_translations
+from synmt.analysis.inputs import read_translations
 from synmt.errors import SynmtError, UsageError
 from synmt.run_folder import Run
 
@@ -96,7 +96,7 @@ def test_systems_that_do_not_belong_together_are_refused(runs):
     for names, message in cases(APART):
         with pytest.raises(SynmtError, match=message):
             read_translations([runs / name for name in names.split()])
-    with pytest.raises(UsageError, match=r"baseline is one system, not 2 \(.*pascal, .*plain\)"):
+    with pytest.raises(UsageError, match=r"must be one system, not .*pascal, .*plain"):
         read_translations([runs / "alone"], baseline=runs / "p*", group_seeds=True)
 
 

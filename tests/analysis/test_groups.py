@@ -9,17 +9,12 @@ from scored import METRIC, halves, labelled, random_parses, score_system, some_s
 
 from synmt.analysis.groups import trees
 from synmt.analysis.groups.grouping import PAPERS, by_length, count_units
-from synmt.analysis.groups.results import (
-    collect,
-    results_table,
-    tabulate,
-)
+from synmt.analysis.groups.results import collect, tabulate
 from synmt.analysis.groups.trees import (
     DEPTH,
     MEAN_DISTANCE,
     by_measure,
     by_relation,
-    without_rare,
 )
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.bootstrap import resamples
@@ -61,34 +56,35 @@ def table(grouping, metric="bleu"):
     )
 
 
-def of(row, measure="score", system="pascal"):
-    return row.systems[system][measure]
+def rows_of(table, system):
+    """List the rows of a system by column; the last one is of all sentences."""
+    return [row for row in table.as_json()["rows"] if row["system"] == system]
 
 
 def test_each_group_scores_as_a_separate_corpus():
     found = table(by_length(LENGTHS, edges=(2, 5)))
     # lengths 5, 2, 8 and 1 of 16 words
-    sizes = [(row.sentences, row.text_share) for row in [*found.rows, found.total]]
+    rows = rows_of(found, "pascal")
+    sizes = [(row["sentences"], row["text_share"]) for row in rows]
     assert sizes == [(2, 3 / 16), (1, 5 / 16), (1, 8 / 16), (4, 1)]
-    for row, group in zip(found.rows, [[1, 3], [0], [2]], strict=True):
+    for row, group in zip(rows, [[1, 3], [0], [2], [0, 1, 2, 3]], strict=True):
         texts = ([lines[n] for n in group] for lines in (REFERENCES, HYPOTHESES, BASELINE))
         references, *systems = texts
         alone, base = (score_system(lines, references)["bleu"].value for lines in systems)
-        assert (of(row).value, of(row).difference) == (alone, alone - base)
+        assert (row["value"], row["difference"]) == (alone, alone - base)
     # no text at all
     found = tabulate(by_length(np.zeros(4, dtype=np.int64)), {"plain": [evidence(HYPOTHESES)]})
-    assert [row.text_share for row in (found.rows[0], found.total)] == [0, 0]
+    assert [row["text_share"] for row in rows_of(found, "plain")] == [0, 0]
 
 
 def test_the_interval_is_the_one_of_the_groups_sentences_alone():
     systems = some_systems([1, 1])
-    for row, chosen in zip(
-        tabulate(halves(few=1), systems).rows, (slice(11), slice(11, None)), strict=True
-    ):
+    *rows, _ = rows_of(tabulate(halves(few=1), systems), "s1")
+    for row, chosen in zip(rows, (slice(11), slice(11, None)), strict=True):
         one, other = (seed.score.statistics[chosen] for [seed] in systems.values())
-        compared = of(row, system="s1").comparison
-        assert compared == paired_bootstrap(one, other, METRIC.aggregate)
-        assert compared.difference == pytest.approx(of(row, system="s1").difference)
+        compared = paired_bootstrap(one, other, METRIC.aggregate)
+        assert row["interval"] == [compared.low, compared.high]
+        assert row["difference"] == pytest.approx(compared.difference)
 
 
 def test_seeds_are_resampled_with_the_sentences():
@@ -106,54 +102,54 @@ def test_seeds_are_resampled_with_the_sentences():
 @pytest.mark.parametrize("counts", [(3, 1, 2), (1, 1, 1)])
 def test_a_group_of_several_systems_has_means_deviations_and_differences(counts):
     systems = some_systems(counts)
-    results = [one["score"] for one in tabulate(halves(), systems).rows[1].systems.values()]
-    for seeds, result in zip(systems.values(), results, strict=True):
+    found = tabulate(halves(), systems)
+    base, *others = [rows_of(found, name)[1] for name in systems]
+    for seeds, row in zip(systems.values(), (base, *others), strict=True):
         alone = [METRIC.aggregate(one.score.statistics[12:].sum(0)) for one in seeds]
-        assert result.seeds == alone
-        spread = np.std(alone, ddof=1) if len(alone) > 1 else 0
-        assert (result.value, result.deviation) == pytest.approx((np.mean(alone), spread))
-    base, *others = results
-    assert (base.difference, base.comparison) == (None, None)
-    for one in others:
-        assert one.difference == one.value - base.value == pytest.approx(one.comparison.difference)
+        spread = np.std(alone, ddof=1) if len(alone) > 1 else None
+        assert (row["value"], row.get("deviation")) == pytest.approx((np.mean(alone), spread))
+    assert (base["difference"], base["interval"], base["holm_p"]) == (None, None, None)
+    assert [row["difference"] for row in others] == [row["value"] - base["value"] for row in others]
 
 
 def test_p_values_are_corrected_for_all_comparisons_of_the_table():
-    found = tabulate(halves(few=4), some_systems([1, 2, 1, 1]))
+    systems = some_systems([1, 2, 1, 1])
+    found = tabulate(halves(few=4), systems)
     # the first group is too small for an interval: three systems in the second and in all sentences
-    assert (found.rows[0].few, found.comparisons("score"), found.samples) == (True, 6, 1000)
-    rows = (*found.rows, found.total)
-    results = [of(row, system=name) for row in rows for name in ("s1", "s2", "s3")]
-    tested = [one for one in results if one.comparison]
-    corrected = holm([one.comparison.p_value for one in tested])
-    assert [one.holm_p for one in tested] == pytest.approx(corrected)
-    assert [one.holm_p for one in results if not one.comparison] == [None] * 3
+    assert "corrected for 6 comparisons" in " ".join(found.explanations())
+    p_values, corrected = [], []
+    for chosen, place in ((slice(8, None), 1), (slice(None), 2)):
+        parts = [[one.score.statistics[chosen] for one in seeds] for seeds in systems.values()]
+        compared = compare_on_resamples(parts, METRIC.aggregate)
+        p_values += [one.p_value for one in compared]
+        corrected += [rows_of(found, name)[place]["holm_p"] for name in ("s1", "s2", "s3")]
+    assert corrected == pytest.approx(holm(p_values))
+    few = [rows_of(found, name)[0] for name in ("s1", "s2", "s3")]
+    assert [(row["interval"], row["holm_p"]) for row in few] == [(None, None)] * 3
+    assert all(row["difference"] for row in few)
 
 
 def test_a_large_table_has_enough_resamples_for_its_correction(monkeypatch):
     monkeypatch.setattr("synmt.analysis.groups.results.SAMPLES_EACH", 100)
     found = tabulate(halves(), some_systems([1] * 5))
     # four differences in each of two halves and in all sentences
-    assert found.samples == 1200
-    assert of(found.total, system="s4").holm_p == pytest.approx(12 / 1201)
+    assert "1,200 resamples" in " ".join(found.explanations())
+    assert rows_of(found, "s4")[-1]["holm_p"] == pytest.approx(12 / 1201)
 
 
 def test_an_empty_group_has_no_score():
-    found = table(by_length(LENGTHS, edges=PAPERS["pascal"].edges))
-    row = found.rows[-1]
-    assert (row.sentences, row.share, row.few, row.systems) == (0, 0, False, {})
-    assert results_table(found, "").rows[-2] == [">50", 0, 0.0, 0.0, None, None, None]
+    *_, row, _ = rows_of(table(by_length(LENGTHS, edges=PAPERS["pascal"].edges)), "pascal")
+    assert list(row.values()) == [">50", 0, 0.0, 0.0, "pascal", None, None, None]
     # trees without relations have no groups
     found = tabulate(by_relation([tree([0], ["root"])] * 4), {"plain": [evidence(HYPOTHESES)]})
-    assert (found.rows, found.total.sentences) == ([], 4)
+    assert [row["group"] for row in rows_of(found, "plain")] == ["all"]
 
 
-def test_accuracy_is_the_share_of_exact_translations_whatever_the_spacing():
+def test_exact_matches_are_counted_whatever_the_spacing():
     # by line: exact but for a space, wrong, wrong, exact; the baseline has only the second right
     found = table(labelled("kind", ["a", "a", "b", "b"]))
-    assert [of(row, "accuracy").value for row in found.rows] == [0.5, 0.5]
-    assert [of(row, "accuracy", "plain").value for row in found.rows] == [0.5, 0.0]
-    assert of(found.total, "accuracy").difference == 0.25
+    assert [row["exact match"] for row in rows_of(found, "pascal")] == [0.5, 0.5, 0.5]
+    assert [row["exact match"] for row in rows_of(found, "plain")] == [0.5, 0.0, 0.25]
     assert evidence(["JA."], ["Ja."], lowercase=True).exact.tolist() == [True]
 
 
@@ -190,24 +186,11 @@ def test_the_sentences_of_a_relation_are_those_in_which_it_is_found(seed):
     assert all(one >= other for one, other in pairwise(counts))
 
 
-def test_rare_relations_are_left_out_and_named_unless_all_are_rare(caplog):
-    caplog.set_level("INFO", logger="synmt")
-    parses = [tree([0, 0], ["root", "obj"])] * 3 + [tree([0, 0], ["root", "iobj"])]
-    grouping = without_rare(by_relation(parses), fewest=2)
-    assert (grouping.names, grouping.members.tolist()) == (["obj"], [[True] * 3 + [False]])
-    assert without_rare(by_relation(parses), fewest=5).names == ["obj", "iobj"]
-    assert caplog.messages == ["relations in fewer than 2 sentences are left out: iobj"]
-
-
-def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
-    tabulated = tabulate(halves(few=4), some_systems([3, 3, 1]))
-    found = results_table(tabulated, "BLEU by half")
+def test_the_table_has_a_row_for_each_group_and_system_and_only_columns_with_values():
+    found = tabulate(halves(few=4), some_systems([3, 3, 1]))
     titles = "system; exact match; BLEU; ±; difference; 95 % interval; p (Holm)"
     assert "; ".join(column.title for column in found.columns[4:]) == titles
-    assert [(row[0].mark, row[4]) for row in found.rows[:3]] == [("*", f"s{n}") for n in range(3)]
-    last, shown = of(tabulated.total, system="s2"), found.rows[-1]
-    assert shown[6:9] == [last.value, None, last.difference]
-    assert (shown[9].low, shown[9].high) == (last.comparison.low, last.comparison.high)
-    assert (shown[10], found.rows[1][9:]) == (last.holm_p, [None, None])
-    few = [FEW_SEEDS, "*: fewer than 10 sentences, too few for an interval"]
-    assert found.explanations()[-2:] == few
+    assert [row[4] for row in found.rows[:3]] == ["s0", "s1", "s2"]
+    assert FEW_SEEDS in " ".join(found.explanations())
+    alone = tabulate(halves(), some_systems([1]))
+    assert [column.title for column in alone.columns[4:]] == ["system", "exact match", "BLEU"]

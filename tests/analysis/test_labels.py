@@ -1,10 +1,11 @@
 """Labels of test sentences, and conditions on them."""
 
+import numpy as np
 import pytest
 
 from synmt.analysis.groups.grouping import (
-    choose_labels,
     choose_sentences,
+    group_by_labels,
     number_values,
     read_labels,
 )
@@ -21,10 +22,18 @@ def test_labels_are_columns_by_their_names(tmp_path):
     path.write_text("phenomenon\tattractors\r\nagreement\t1\r\n\t0\r\n")
     labels = read_labels(path, 2)
     assert labels == {"phenomenon": ["agreement", ""], "attractors": ["1", "0"]}
-    assert list(choose_labels(labels, ["attractors"])) == ["attractors"]
+    sizes = np.ones(2, dtype=np.int64)
+    assert [one.by for one in group_by_labels(labels, ["attractors"], sizes)] == ["attractors"]
     unknown = r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"
     with pytest.raises(UsageError, match=unknown):
-        choose_labels(labels, ["atractors"])
+        group_by_labels(labels, ["atractors"], sizes)
+
+
+def test_a_label_with_many_values_makes_groups_only_if_it_is_chosen():
+    labels = {"id": list(map(str, range(60))), "kind": ["a"] * 60}
+    sizes = np.ones(60, dtype=np.int64)
+    assert [one.by for one in group_by_labels(labels, [], sizes)] == ["kind"]
+    assert len(group_by_labels(labels, ["id"], sizes)[0].names) == 60
 
 
 SPLITS = {"split": ["seen", "length", "seen", ""], "attractors": ["0", "0", "1", "2"]}
@@ -51,7 +60,7 @@ NOTHING = r"""
 split => 'split' is not a condition\. Conditions: COLUMN=VALUE, COLUMN!=VALUE
 splt!=length => no label 'splt'\. Labels: split, attractors\. Did you mean 'split'\?
 split=lenght => no value 'lenght'\. .* \(empty\), length, seen\. Did you mean 'length'\?
-attractors=3 => label 'attractors' has no value '3'\. Its values: 0, 1, 2\.$
+attractors=3 => label 'attractors': there is no value '3'\. Values: 0, 1, 2\.$
 split=length attractors=2 => no test sentence has split=length and attractors=2
 """
 
@@ -66,7 +75,7 @@ def test_a_condition_that_chooses_nothing_is_refused(case):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no labels in the file"),
+        ("", "0 rows of labels below the header, but there are 2 test sentences"),
         ("a\tb\n1\t2\n1\n", "line 3: 1 cell, but the first row names 2"),
         ("a\ta\n1\t2\n", "line 1: two columns are named 'a'"),
         ("a\n1\n", "1 row of labels below the header, but there are 2 test sentences"),

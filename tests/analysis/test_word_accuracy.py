@@ -2,7 +2,6 @@
 the same files."""
 
 from collections import Counter
-from dataclasses import astuple
 from fractions import Fraction
 
 import numpy as np
@@ -75,9 +74,14 @@ def percent(*fractions):
     return [None if one is None else float(100 * Fraction(one)) for one in fractions]
 
 
-def row_of(table, group, system):
-    row = next(row for row in [*table.rows, table.total] if row.group == group)
-    return [one.value for one in row.systems["ab"[system]].values()]
+def row_of(tables, group, system):
+    """Return F1, precision and recall, or the recall of source words."""
+    return [cells_of(table, group, "ab"[system]).get("value") for table in tables]
+
+
+def cells_of(table, group, system):
+    rows = table.as_json()["rows"]
+    return next(row for row in rows if (row["group"], row["system"]) == (group, system))
 
 
 # compare-mt a b with ref_labels and out_labels: recall, precision, F1 of each system
@@ -92,14 +96,14 @@ VERB => 1 1 1 => 1/2 1 2/3
 def test_the_accuracy_by_tag_is_that_of_compare_mt():
     reference, *systems = map(numbers, TAGS.values())
     groups = WordGroups("tag", "", NAMES, reference, systems)
-    table = tabulate_words(groups, count_words(texts_of(REFERENCE, A, B), groups, NO_PAIRS))
+    tables = tabulate_words(groups, count_words(texts_of(REFERENCE, A, B), groups, NO_PAIRS))
     for group, *expected in cases(BY_TAG):
         for system, shares in enumerate(expected):
             recall, precision, f1 = shares.split()
-            found = row_of(table, group, system)
-            assert found == pytest.approx(percent(precision, recall, f1))
-    sizes = [f"{row.group} {row.text} {row.sentences}" for row in table.rows]
-    assert sizes == ["DET 6 3", "NOUN 6 3", "VERB 4 3", "CCONJ 1 1"]
+            found = row_of(tables, group, system)
+            assert found == pytest.approx(percent(f1, precision, recall))
+    sizes = [f"{row[0]} {row[1]}" for row in tables[0].rows[::2]]
+    assert sizes == ["DET 6", "NOUN 6", "VERB 4", "CCONJ 1", "all 17"]
 
 
 BY_FREQUENCY = """
@@ -110,13 +114,15 @@ BY_FREQUENCY = """
 
 def test_the_accuracy_by_frequency_in_the_references_is_that_of_compare_mt():
     texts = texts_of(REFERENCE, A, B)
-    groups = group_by_frequency(Counter(texts.reference), texts, "target", "")
-    table = tabulate_words(groups, count_words(texts, groups, NO_PAIRS))
+    groups = group_by_frequency(Counter(texts.reference), texts, "target", "the text")
+    tables = tabulate_words(groups, count_words(texts, groups, NO_PAIRS))
     assert " ".join(groups.names) == "0 1 2 3 4 5-9 10-99 100-999 >999"
-    assert [row.group for row in table.rows] == ["1", "2"]
+    assert [row[0] for row in tables[0].rows[::2]] == ["1", "2", "all"]
     for group, *expected in cases(BY_FREQUENCY):
         for system, shares in enumerate(expected):
-            assert row_of(table, group, system) == pytest.approx(percent(*shares.split()))
+            precision, recall, f1 = shares.split()
+            expected_shares = percent(f1, precision, recall)
+            assert row_of(tables, group, system) == pytest.approx(expected_shares)
 
 
 def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
@@ -125,21 +131,20 @@ def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
     counts = count_words(texts, groups, join_alignments(PAIRS, texts.source, texts.reference))
     # the fifth word of the last sentence
     assert [one.words[:, -1].tolist() for [one] in counts.values()] == [[5, 5, 6]] * 2
-    table = tabulate_words(groups, counts)
-    assert [column.key for column in table.measures] == ["recall"]
+    [table] = tables = tabulate_words(groups, counts)
+    assert table.title == "recall by tag"
     # compare-mt divides by all six articles, one of which is not aligned: 1/2 and 5/6
     for row in ("DET 3/5 5/5", "CCONJ 1 0", "NOUN 5/6 5/6", "VERB 1 1/2"):
         group, *shares = row.split()
-        found = row_of(table, group, 0) + row_of(table, group, 1)
+        found = row_of(tables, group, 0) + row_of(tables, group, 1)
         assert found == pytest.approx(percent(*shares))
 
 
 def test_without_words_there_is_nothing_to_divide_by():
-    table = tabulate_words(
+    tables = tabulate_words(
         WordGroups("any", "", [], np.full(2, -1), []), {"a": [counts_of([""], ["x y"])]}
     )
-    assert row_of(table, "all", 0) == [None, 0.0, 0.0]
-    assert table.total.systems["a"]["precision"].low is None
+    assert row_of(tables, "all", 0) == [0.0, None, 0.0]
 
 
 SOME = WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64), [])
@@ -162,7 +167,7 @@ def many_counts(random, sentences=14):
 
 def test_intervals_and_differences_resample_sentences_and_seeds():
     counts = many_counts(np.random.default_rng(5))
-    table = tabulate_words(SOME, counts)
+    tables = tabulate_words(SOME, counts)
 
     def f1(totals):
         words, matches, translated = totals
@@ -174,16 +179,18 @@ def test_intervals_and_differences_resample_sentences_and_seeds():
             for seeds in counts.values()
         ]
 
-    base, other = (one["f1"] for one in table.rows[0].systems.values())
+    base, other = (cells_of(tables[0], "often", system) for system in "ab")
     [compared] = compare_on_resamples(of_column(0), f1)
-    assert astuple(other.comparison) == pytest.approx(astuple(compared))
+    assert other["difference"] == pytest.approx(compared.difference)
+    assert other["interval"] == pytest.approx([compared.low, compared.high])
     drawn = bootstrap_scores(of_column(0)[0], f1)
     means = resample_seeds(drawn, np.random.default_rng(SEED))
-    assert [base.low, base.high] == pytest.approx(interval(means).tolist())
+    assert base["value_interval"] == pytest.approx(interval(means).tolist())
     # the second group is in nine sentences: two comparisons by each measure
-    assert [table.comparisons(column.key) for column in table.measures] == [2, 2, 2]
-    assert table.rows[1].few
-    assert table.rows[1].systems["b"]["f1"].comparison is None
-    of_all = table.total.systems["b"]["f1"]
+    for table in tables:
+        assert "corrected for 2 comparisons" in " ".join(table.explanations())
+    assert cells_of(tables[0], "seldom", "b")["interval"] is None
+    of_all = cells_of(tables[0], "all", "b")
     [total] = compare_on_resamples(of_column(2), f1)
-    assert [other.holm_p, of_all.holm_p] == pytest.approx(holm([compared.p_value, total.p_value]))
+    corrected = holm([compared.p_value, total.p_value])
+    assert [other["holm_p"], of_all["holm_p"]] == pytest.approx(corrected)

@@ -85,8 +85,8 @@ def test_groups_are_numbered_and_words_without_a_label_are_in_none():
     groups = group_words(
         TREE_LABELS["tag"], ["NOUN", "DET", "NOUN", UNKNOWN], [["X", "DET"]], "target"
     )
-    assert (groups.by, groups.names) == ("part of speech of the target word", ["NOUN", "DET", "X"])
-    assert (groups.words.tolist(), groups.translated[0].tolist()) == ([0, 1, 0, -1], [2, 1])
+    assert (groups.by, groups.names) == ("part of speech of the target word", ["DET", "NOUN", "X"])
+    assert (groups.words.tolist(), groups.translated[0].tolist()) == ([1, 0, 1, -1], [2, 0])
     ordered = group_words(TREE_LABELS["depth"], ["2", "0", ">6"], [], "source")
     assert ordered.names == ["0", "1", "2", "3", "4", "5-6", ">6", "punctuation"]
     assert ordered.words.tolist() == [2, 0, 6]
@@ -135,8 +135,8 @@ def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
 
 MISALIGNED = r"""
 0-0 => 1 lines of alignments, but there are 2 sentences
-0-0;0:0 => line 2: '0:0' is not an aligned pair
-0-2; => line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words
+0-0;0:0 => line 2: '0:0' is not a pair of a source word, of 1, and a reference word, of 1\.
+0-2; => line 1: '0-2' is not a pair of a source word, of 1, and a reference word, of 2\.
 """
 
 

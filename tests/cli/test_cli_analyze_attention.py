@@ -114,7 +114,6 @@ pascal => --plot x.gif => x.gif: unsupported picture format
 lstm => --what bias => --what bias: no chosen head of the source has a bias
 lost => => UNKNOWN, or give the trees of the text with `--parses FILE.conllu`
 lost => --side target => UNKNOWN
-pascal => --parses x --parser y => `--parses` has the trees, and no parser is needed
 """.replace(
     "UNKNOWN", "its run does not say which parser makes them. Use a run that records its parser"
 )

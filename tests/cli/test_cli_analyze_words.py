@@ -61,11 +61,14 @@ def translated(run, lines=A):
     return write_tests(run, SOURCE * COPIES, REFERENCE * COPIES, lines * COPIES).folder
 
 
-def by_group(table, system, measure):
-    return {
-        row["group"]: row["systems"][system][measure] and row["systems"][system][measure]["value"]
-        for row in table["rows"]
-    }
+def rows_of(found, title, system):
+    """List the rows of a system in the table whose title begins so."""
+    [table] = [one for one in found["tables"] if one["title"].startswith(title)]
+    return [row for row in table["rows"] if row["system"] == system]
+
+
+def by_group(found, title, system):
+    return {row["group"]: row["value"] for row in rows_of(found, title, system)[:-1]}
 
 
 @pytest.mark.parametrize("given", [FILES, ("--baseline", "runs/plain")])
@@ -74,50 +77,47 @@ def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(p
     found = report("--words", "all", "--training-text", "train.de", *given, *SPACES, *ALIGNED)
     a, b = found["systems"]
     assert found["systems"] == (["a.de", "b.de"] if given == FILES else ["plain", "pascal"])
-    frequency, tag, *_ = found["words"]
     # der (twice), Mann and Hund once; der: 2 of the 2 in the references of three sentences, and 1
     # by the second system
     seldom = {"0": 100 * 8 / 11}
-    assert by_group(frequency, a, "recall") == pytest.approx(seldom | {"1": 100.0, "2": 100.0})
-    assert by_group(frequency, b, "recall") == pytest.approx(seldom | {"1": 75.0, "2": 50.0})
+    frequent, tag = "recall by frequency", "recall by part of speech"
+    assert by_group(found, frequent, a) == pytest.approx(seldom | {"1": 100.0, "2": 100.0})
+    assert by_group(found, frequent, b) == pytest.approx(seldom | {"1": 75.0, "2": 50.0})
     remarks = ["alignments: pairs.align; 94% of the source words are aligned", "trees: gold.conllu"]
     assert set(remarks) <= set(found["tables"][1]["notes"])
     # as compare-mt, but for one article that is not aligned
     expected = {"NOUN": 500 / 6, "DET": 60.0, "VERB": 100.0, "CCONJ": 100.0}
-    assert by_group(tag, a, "recall") == pytest.approx(expected)
-    compared = tag["rows"][1]["systems"][b]["recall"]
-    assert compared["comparison"]["difference"] == pytest.approx(40)
+    assert by_group(found, tag, a) == pytest.approx(expected)
+    assert rows_of(found, tag, b)[1]["difference"] == pytest.approx(40)
 
 
-def test_a_run_whose_training_text_is_missing_is_a_warning(place, caplog):
-    run("--words", "frequency", *FILES, *SPACES)
-    assert not [record for record in caplog.records if record.levelname == "WARNING"]
-    run("--words", "frequency", "--baseline", "runs/plain", *SPACES)
-    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warning.startswith(
-        "runs/plain: the training text is not there, so words are grouped by how often the refer"
-    )
+def test_without_a_training_text_words_are_counted_in_the_test_set(place):
+    found = report("--words", "frequency", "--baseline", "runs/plain", *SPACES)
+    assert found["tables"][0]["title"] == "F1 by frequency of the target word in the test set"
 
 
 def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(place):
-    found = report("--words", "source-tag", *FILES, *SPACES, *ALIGNED)["words"][0]
+    found = report("--words", "source-tag", *FILES, *SPACES, *ALIGNED)
     # the word `der` of the third reference is aligned with a noun; `den` and the `die` of the third
     # are missing
-    sizes = {row["group"]: row["text"] // COPIES for row in found["rows"]}
+    *rows, _ = rows_of(found, "recall", "a.de")
+    sizes = {row["group"]: row["words"] // COPIES for row in rows}
     assert sizes == {"NOUN": 7, "DET": 5, "VERB": 4, "CCONJ": 1}
     expected = {"NOUN": 600 / 7, "DET": 60, "VERB": 100, "CCONJ": 100}
-    assert by_group(found, "a.de", "recall") == pytest.approx(expected)
-    assert list(found["all"]["systems"]["a.de"]) == ["recall"]
+    assert by_group(found, "recall", "a.de") == pytest.approx(expected)
+    assert len(found["tables"]) == 1
 
 
 def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
     made = translated(make_run(place / "small", parser=False))
     asked = ("--words", "frequency,source-tag", "--run", made, "--baseline", "b.de")
-    frequency, tag = report(*asked, "--parses", "gold.conllu", *SPACES)["words"]
-    of_all = [table["all"]["systems"]["small"] for table in (frequency, tag)]
-    for measure in ("precision", "recall", "f1"):
-        assert of_all[0][measure]["value"] == of_all[1][measure]["value"]
-    assert sum(row["text"] for row in tag["rows"]) == 17 * COPIES
+    found = report(*asked, "--parses", "gold.conllu", *SPACES)
+    for measure in ("precision", "recall", "F1"):
+        frequency, tag = (
+            rows_of(found, f"{measure} by {by}", "small") for by in ("frequency", "part of speech")
+        )
+        assert frequency[-1]["value"] == tag[-1]["value"]
+        assert sum(row["words"] for row in tag[:-1]) == 17 * COPIES
 
 
 def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
@@ -134,12 +134,13 @@ def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
 
     monkeypatch.setattr("synmt.analysis.words.alignments.word_attention", recorded)
     asked = ("--words", "source-tag", "--run", made.folder, "--baseline", "a.de", *ALIGNED[2:])
-    [tag] = report(*asked, *SPACES)["words"]
+    found = report(*asked, *SPACES)
     # the references, the translations of the run, and the same in the file
     assert read == [
         [words["source"], words[name]] for name in ("reference", "hypothesis", "hypothesis")
     ]
-    assert len({system["f1"]["value"] for system in tag["all"]["systems"].values()}) == 1
+    values = [rows_of(found, "F1", name)[-1]["value"] for name in ("a.de", "letters")]
+    assert values[0] == values[1]
 
 
 def test_n_grams_are_listed_with_their_score(place):
@@ -155,16 +156,16 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     result = run(*asked, "--html", "page.html", "--plot", "words.svg")
     assert result.exit_code == 0, result.exception
     read = Reader((place / "page.html").read_text(encoding="utf-8"))
-    assert read.text["h2", ""][0] == "Accuracy by frequency of the target word in the test set"
+    assert read.text["h2", ""][0] == "F1 by frequency of the target word in the test set"
     # all measures of target words, recall of source words, and n-grams of both kinds
     assert (read.tags.count("table"), read.tags.count("img")) == (3 + 1 + 1, 2)
     drawn = (place / "words.svg").read_text(encoding="utf-8")
-    for label in ("Part of speech of the source word", "from a.de", "Recall (points)", "NOUN"):
+    for label in ("part of speech of the source word", "difference", "recall", "NOUN"):
         assert f">{label}<" in drawn
 
 
 WRONG = """
---words tags FILES => --words: there are no groups of words by 'tags'. Words are grouped by freq
+--words tags FILES => --words: there is no kind 'tags'. Kinds: frequency, tag,
 --words tag FILES => source words need alignments with the references
 --words tag FILES ALIGNED => words are those of 13a. Give tokenized text, and add `--tokenize none`
 --words tag --side target --hypotheses b.de --references ref => language of the target is unknown
@@ -172,11 +173,7 @@ WRONG = """
 --ngrams --hypotheses b.de --references ref.de => compares systems, but only one was given. Add `--b
 --ngrams --plot x.svg FILES => --plot does not apply to --ngrams. Add `--words`
 --alignments x => --alignments needs --words or --ngrams
---words tag, FILES => there are no groups of words by ''
---words tag --training-text x FILES => no group is made by frequency. Add `--words frequency`
---words frequency --alignments x FILES => target words need no alignments with the source
---ngrams --alignments x FILES => target words need no alignments with the source
---words tag --side target --alignments x FILES => target words need no alignments
+--words tag, FILES => there is no kind ''
 """
 
 
@@ -197,9 +194,8 @@ def test_several_models_align_by_their_mean_attention_in_any_order(place):
     there = report(*asked, "models/one", "models/other")
     back = report(*asked, "models/other", "models/one")
     for name in ("one", "other"):
-        one, other = (by_group(way["words"][0], name, "recall") for way in (there, back))
-        assert one == other
-    remark = "alignments: the mean attention of one and other to the source"
+        assert by_group(there, "recall", name) == by_group(back, "recall", name)
+    remark = "alignments: attention to the source, with the reference given, of one, other"
     assert remark in " ".join(there["tables"][0]["notes"])
 
 
@@ -208,7 +204,7 @@ def test_a_model_that_cannot_read_the_text_does_not_align_it(place, caplog):
         translated(make_run(place / "models" / name, *variants, parser=False))
     asked = ("--words", "tag", "--parses", "gold.conllu", *SPACES, "--run", "models/reads-trees")
     found = report(*asked, "models/plain-model")
-    remark = "alignments: the attention of plain-model to the source"
+    remark = "alignments: attention to the source, with the reference given, of plain-model"
     assert remark in " ".join(found["tables"][0]["notes"])
-    assert "a system does not help to align words: " in caplog.text
-    assert "or give a file: `--alignments FILE`" in str(run(*asked).exception)
+    assert "reads-trees does not help to align words: " in caplog.text
+    assert "Give them as `--alignments FILE`" in str(run(*asked).exception)

@@ -21,7 +21,7 @@ from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
-from synmt.reporting.cells import shown_rows
+from synmt.reporting.text import shown_rows
 
 NAMES = re.findall(r"\w+", "monkey banana apple tree girl boy river stone bird house")
 NEWS = [(f"The {a} sees a {b}.", f"{a} sieht {b}.") for a in NAMES for b in NAMES if a < b]

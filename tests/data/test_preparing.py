@@ -37,7 +37,7 @@ from synmt.data.summary import corpus_table
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import stored_sha256
 from synmt.recipe.data import FilterRecipe
-from synmt.reporting.cells import shown_rows
+from synmt.reporting.text import shown_rows
 from synmt.syntax.conllu import format_conllu
 
 

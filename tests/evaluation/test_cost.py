@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from tiny import write_lines
 
 from synmt.evaluation.cost import cost_table, run_cost
-from synmt.reporting.cells import shown_rows
+from synmt.reporting.text import shown_rows
 from synmt.run_folder import Run
 
 LOG = """

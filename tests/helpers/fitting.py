@@ -1,10 +1,9 @@
-"""Texts of a figure that its edge cuts off, or that run into each other."""
+"""Texts of a figure that its edge cuts off."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
@@ -20,12 +19,6 @@ def cut_off(figure: Figure) -> list[str]:
         for text, box in _texts(figure)
         if not all(edges.contains(*corner) for corner in box.corners())
     ]
-
-
-def overlapping(figure: Figure) -> list[tuple[str, str]]:
-    """List the pairs of texts that cover each other."""
-    pairs = combinations(_texts(figure), 2)
-    return [(one, other) for (one, first), (other, second) in pairs if first.overlaps(second)]
 
 
 def _texts(figure: FigureBase) -> Iterator[tuple[str, Bbox]]:

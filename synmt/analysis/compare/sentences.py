@@ -12,7 +12,6 @@ The words in which translations of a sentence differ, and which of them are in t
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from string import ascii_uppercase
 from typing import Literal
 
 import numpy as np
+import regex
 
 from synmt.arrays import DoubleArray, IntArray
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
@@ -55,8 +55,7 @@ class ComparedSystem:
     sentences: (N,) sentence-level scores.
     difference: of the score from that of the first system, which has none.
     holm_p: its p-value, corrected for the number of systems.
-    gains: (N,) by how much each sentence is better than that of the first system; empty for the
-        first.
+    gains: (N,) by how much each sentence is better than that of the first system.
     """
 
     name: str
@@ -65,11 +64,6 @@ class ComparedSystem:
     difference: Comparison | None
     holm_p: float | None
     gains: DoubleArray
-
-    @property
-    def counts(self) -> list[int]:
-        """Numbers of sentences that are better than those of the first system, equal, and worse."""
-        return [int(found.sum()) for found in (self.gains > 0, self.gains == 0, self.gains < 0)]
 
 
 @dataclass(frozen=True)
@@ -93,14 +87,9 @@ class ComparedSystems:
         """The letters that name the systems."""
         return list(ascii_uppercase[: len(self.systems)])
 
-    @property
-    def marked(self) -> str:
-        """Which words of the translations are marked."""
-        if len(self.systems) == 2:
-            return "words that the other translation does not have"
-        return (
-            "in A, words that no other translation has; in the others, words that A does not have"
-        )
+
+MARKED = "words of A that no other translation has, words of the others that A does not have"
+"""Which words of the translations are marked."""
 
 
 def ranking_metric(name: str, options: MetricOptions) -> Metric:
@@ -120,16 +109,21 @@ def rank_differences(
     """
     first, ranking = outputs[0], ranks[0].metric
     points = np.array([ranking.segment_scores(one.statistics) for one in ranks])  # (M, N)
-    gains = (points[1:] - points[0]) * (1 if ranking.higher_is_better else -1)  # (M-1, N)
-    mean_gains = gains.mean(0)  # (N,)
+    gains = (points - points[0]) * (1 if ranking.higher_is_better else -1)  # (M, N)
+    mean_gains = gains[1:].mean(0)  # (N,)
     differences = compare_on_resamples(
         [[one.statistics] for one in scores], scores[0].metric.aggregate
     )
     p_values = holm([one.p_value for one in differences])
-    compared = [(None, None, np.zeros(0)), *zip(differences, p_values, gains, strict=True)]
-
-    def sentence(index: int) -> ComparedSentence:
-        return ComparedSentence(
+    against = [(None, None), *zip(differences, p_values, strict=True)]
+    systems = [
+        ComparedSystem(one.system, score.value, own, difference, p_value, gain)
+        for one, score, own, (difference, p_value), gain in zip(
+            outputs, scores, points, against, gains, strict=True
+        )
+    ]
+    sentences = [
+        ComparedSentence(
             line=index + 1,
             source=first.source[index] if first.source else "",
             reference=first.reference[index],
@@ -137,17 +131,9 @@ def rank_differences(
             scores=tuple(points[:, index].tolist()),
             gain=float(mean_gains[index]),
         )
-
-    return ComparedSystems(
-        systems=[
-            ComparedSystem(one.system, score.value, own, *against)
-            for one, score, own, against in zip(outputs, scores, points, compared, strict=True)
-        ],
-        test=first.test,
-        metric=scores[0].metric,
-        ranking=ranking,
-        sentences=[sentence(index) for index in largest_gains_and_losses(mean_gains, top)],
-    )
+        for index in largest_gains_and_losses(mean_gains, top)
+    ]
+    return ComparedSystems(systems, first.test, scores[0].metric, ranking, sentences)
 
 
 def largest_gains_and_losses(gains: DoubleArray, top: int) -> list[int]:
@@ -168,18 +154,16 @@ WordKind = Literal["same", "right", "other"]
 Each word of the reference makes at most one word `right`, so repeated words are `other`.
 """
 
-_ALONE = ("CJK", "HIRAGANA", "KATAKANA")
-"""Unicode names of the characters that are treated as words begin with one of these."""
+_ALONE = r"\p{P}\p{S}\p{Han}\p{Hiragana}\p{Katakana}ー"
+_WORD = regex.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
+"""Punctuation, symbols, and Chinese and Japanese characters are words of one character."""
 
 
 def word_spans(line: str) -> IntArray:
     """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W,
     2)."""
-    places = groupby(enumerate(line), key=lambda one: _class(*one))
-    spans = [[place for place, _ in letters] for kind, letters in places if kind is not None]
-    return np.array([(places[0], places[-1] + 1) for places in spans], dtype=np.int64).reshape(
-        -1, 2
-    )
+    spans = [found.span() for found in _WORD.finditer(line)]
+    return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
@@ -234,15 +218,10 @@ def bracketed(line: str, kinds: Sequence[WordKind]) -> str:
     )
 
 
+def words_at(line: str, spans: IntArray) -> list[str]:
+    """Cut the words at character spans (W, 2) out of a line."""
+    return [line[start:end] for start, end in spans.tolist()]
+
+
 def _words(line: str) -> list[str]:
-    return [line[start:end] for start, end in word_spans(line).tolist()]
-
-
-def _class(place: int, letter: str) -> int | None:
-    """Group letters into words: None for a space, a unique number for a one-letter word, else 0."""
-    if letter.isspace():
-        return None
-    alone = unicodedata.category(letter)[0] in "PS" or unicodedata.name(letter, "").startswith(
-        _ALONE
-    )
-    return place + 1 if alone else 0
+    return words_at(line, word_spans(line))

@@ -38,14 +38,13 @@ class SentenceWords:
 
     def as_json(self) -> dict[str, Any]:
         """Return the words, the tree and the alignments as plain values; missing ones are None."""
-        tree = self.tree and {
-            "parents": self.tree.parents.tolist(),
-            "relations": self.tree.relations,
-            "tags": self.tree.tags,
-        }
+        tree = None
+        if self.tree:
+            tree = {"relations": self.tree.relations, "tags": self.tree.tags}
+            tree["parents"] = self.tree.parents.tolist()
         return {
             "source_words": self.source_words.tolist(),
-            "tree": tree or None,
+            "tree": tree,
             "alignments": [None if one is None else best_pairs(one) for one in self.attentions],
         }
 
@@ -54,13 +53,10 @@ class SentenceWords:
 class WordDetails:
     """The words of all compared sentences, by line number.
 
-    source, target: language codes; empty if unknown.
     parser: name of the parser that made the trees; empty without trees.
     """
 
     by_line: dict[int, SentenceWords]
-    source: str = ""
-    target: str = ""
     parser: str = ""
 
 
@@ -81,14 +77,10 @@ def find_words(
     """
     lines = [one.source for one in sentences]
     run = next((find_run(folder) for folder in reversed(runs) if folder), None)
-    if raw:
-        _logger.info("no alignments: the systems tokenize the source in different ways")
     trees, name = [None] * len(lines), ""
     if any(lines):
         try:
-            parser = find_side_parser(
-                model, run, "source", source, instead="leave out `--parser`", raw=raw
-            )
+            parser = find_side_parser(model, run, "source", source, raw=raw)
             trees, name = parse_lines(parser, lines), name_parser(parser)
         except SynmtError as error:
             if model:
@@ -97,16 +89,12 @@ def find_words(
     spans = [
         tree.spans if tree else word_spans(line) for tree, line in zip(trees, lines, strict=True)
     ]
-    attentions = [
-        _align(
-            None if raw else folder, lines, [one.translations[place] for one in sentences], spans
-        )
-        for place, folder in enumerate(runs)
-    ]
+    attentions = []
+    for place, folder in enumerate(runs):
+        targets = [one.translations[place] for one in sentences]
+        attentions.append(_align(None if raw else folder, lines, targets, spans))
     words = map(SentenceWords, trees, spans, zip(*attentions, strict=True))
-    by_line = {one.line: found for one, found in zip(sentences, words, strict=True)}
-    languages = (run.recipe().source, run.recipe().target) if run else ("", "")
-    return WordDetails(by_line, *languages, name)
+    return WordDetails({one.line: own for one, own in zip(sentences, words, strict=True)}, name)
 
 
 def _align(

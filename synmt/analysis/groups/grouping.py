@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray, Side
-from synmt.errors import SynmtError, UsageError, counted, did_you_mean, unknown_name
+from synmt.errors import SynmtError, UsageError, counted, unknown_name
 from synmt.evaluation.metrics import read_table
 
 if TYPE_CHECKING:
@@ -56,10 +56,6 @@ PAPERS = {
 }
 """Length buckets by the names that recipes have."""
 
-UNITS = ("words", "pieces", "characters")
-"""Units of length: words between spaces, pieces of the vocabulary, or characters (for text without
-spaces)."""
-
 SIDE_NAMES = {"source": "source", "target": "reference"}
 """The sides of a test set as tables call them: its target is the reference."""
 
@@ -74,37 +70,46 @@ TOO_MANY_VALUES = 50
 chooses it."""
 
 _EMPTY = "(empty)"
-_LISTED_VALUES = 20
-"""How many values of a label an error lists."""
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
-    """Groups of sentences.
+class Groups:
+    """Groups of sentences or of words.
 
-    by: what the groups are made from, such as `source length`.
-    unit: unit of the values in the group names, which are then in order; empty for labels and
-        relations.
-    names: names of the G groups, in display order.
-    members: (G, N) which sentences belong to each group; a sentence may be in several groups, or in
-        none.
-    sizes: (N,) the amount of text in each sentence, in units of `counted`.
-    about: explanation of the groups for the legend; empty if the names explain themselves.
-    exact: whether to report exact matches with the reference, as on test sets for one phenomenon.
+    by: what they are made from, such as `source length`.
+    unit: unit of the values in the names, which are then in order; empty for labels and relations.
+    names: of the G groups, in display order.
     """
 
     by: str
     unit: str
     names: list[str]
+
+    @property
+    def title(self) -> str:
+        """What the groups are made from, with the unit."""
+        return f"{self.by} ({self.unit})" if self.unit else self.by
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping(Groups):
+    """Groups of sentences.
+
+    members: (G, N) which sentences belong to each group; a sentence may be in several groups, or in
+        none.
+    sizes: (N,) the amount of text in each sentence, in units of `counted`.
+    about: explanation of the groups for the legend; empty if the names explain themselves.
+    """
+
     members: BoolArray
     sizes: IntArray
     counted: str = "words"
     about: str = ""
-    exact: bool = False
 
 
 def count_units(lines: Sequence[str], unit: str, vocabulary: Vocabulary | None = None) -> IntArray:
-    """Measure lines in one of UNITS; pieces need a vocabulary: N lines -> (N,)."""
+    """Measure lines in words between spaces, in characters, or in pieces of a vocabulary: N lines
+    -> (N,)."""
     if unit == "pieces":
         assert vocabulary is not None
         counts = [len(ids) for ids in vocabulary.encode_batch(lines)]
@@ -120,15 +125,12 @@ def by_length(
 
     edges: by default those of PASCAL's figure 2, without buckets above the longest sentence.
     """
-    grouping = by_value(
-        f"{SIDE_NAMES[side]} length", unit, lengths, TENS if edges is None else edges, sizes=lengths
-    )
-    groups = len(grouping.names)
-    if edges is None:
-        groups = 1 + max(np.flatnonzero(grouping.members.any(1)).tolist(), default=0)
-    return replace(
-        grouping, names=grouping.names[:groups], members=grouping.members[:groups], counted=unit
-    )
+    by = f"{SIDE_NAMES[side]} length"
+    grouping = replace(by_value(by, unit, lengths, edges or TENS, sizes=lengths), counted=unit)
+    if edges:
+        return grouping
+    groups = 1 + int(bucket_numbers(lengths, TENS).max(initial=0))
+    return replace(grouping, names=grouping.names[:groups], members=grouping.members[:groups])
 
 
 def by_value(
@@ -190,7 +192,7 @@ def parse_buckets(text: str) -> Buckets:
             where="--buckets",
             allowed=f"Buckets: {', '.join(PAPERS)}, or the last value of each bucket, increasing, "
             "with commas",
-            do=did_you_mean(name, PAPERS) or "Write for example `--buckets 10,20,30`",
+            do="Write for example `--buckets 10,20,30`",
         )
     return Buckets(tuple(edges))
 
@@ -198,10 +200,6 @@ def parse_buckets(text: str) -> Buckets:
 def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
     """Read tab-separated labels: a row of column names, then a row for each test sentence."""
     names, rows = read_table(path)
-    if names in ([], [""]):
-        raise SynmtError(
-            "no labels in the file", where=str(path), allowed="The first row names the columns"
-        )
     if len(rows) != sentences:
         raise SynmtError(
             f"{counted(len(rows), 'row')} of labels below the header, but there are {sentences:,} "
@@ -217,34 +215,27 @@ def group_by_labels(
 ) -> list[Grouping]:
     """Group sentences by each of the chosen labels, or by all that have few enough values; sizes:
     (N,)."""
-    groupings = []
-    for name, values in (choose_labels(labels, chosen) if chosen else labels).items():
-        grouping = by_label(name, values, sizes)
-        count = len(grouping.names)
-        if chosen or count <= TOO_MANY_VALUES:
-            groupings.append(grouping)
-        else:
-            how = f"choose it with --label {name}"
-            _logger.info(f"label '{name}' has {count} values and is left out; {how}")
-    if not groupings:
-        raise UsageError(
-            f"every label has more than {TOO_MANY_VALUES} values", do="Choose one with `--label`"
+    many = [name for name, values in labels.items() if len(set(values)) > TOO_MANY_VALUES]
+    if many and not chosen:
+        _logger.info(
+            "labels with more than %d values are left out, unless --label names them: %s",
+            TOO_MANY_VALUES,
+            ", ".join(many),
         )
-    return groupings
+    names = chosen or [name for name in labels if name not in many]
+    return [by_label(name, _values_of(labels, name), sizes) for name in names]
 
 
 def by_label(name: str, values: Sequence[str], sizes: IntArray) -> Grouping:
     """Group sentences by the value of a label; numbers are sorted as numbers."""
     names, positions = number_values(values)
-    return Grouping(name, "", names, np.arange(len(names))[:, None] == positions, sizes, exact=True)
+    return Grouping(name, "", names, np.arange(len(names))[:, None] == positions, sizes)
 
 
-def choose_labels(labels: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[str]]:
-    """Choose columns by name; raises UsageError for an unknown one."""
-    for name in names:
-        if name not in labels:
-            raise unknown_name("label", name, labels)
-    return {name: labels[name] for name in names}
+def _values_of(labels: dict[str, list[str]], name: str) -> list[str]:
+    if name not in labels:
+        raise unknown_name("label", name, labels)
+    return labels[name]
 
 
 def choose_sentences(labels: dict[str, list[str]], conditions: Sequence[str]) -> BoolArray:
@@ -261,16 +252,11 @@ def _meets(labels: dict[str, list[str]], condition: str) -> BoolArray:
         raise UsageError(
             f"'{condition}' is not a condition", allowed="Conditions: COLUMN=VALUE, COLUMN!=VALUE"
         )
-    name = left.removesuffix("!")
-    names, members = number_values(choose_labels(labels, [name])[name])
-    if (value or _EMPTY) not in names:
-        some = names[:_LISTED_VALUES] + ["…"] * (len(names) > _LISTED_VALUES)
-        raise UsageError(
-            f"label '{name}' has no value '{value}'",
-            allowed=f"Its values: {', '.join(some)}",
-            do=did_you_mean(value, names),
-        )
-    return (members == names.index(value or _EMPTY)) != left.endswith("!")
+    name, value = left.removesuffix("!"), value or _EMPTY
+    names, members = number_values(_values_of(labels, name))
+    if value not in names:
+        raise unknown_name("value", value, names, where=f"label '{name}'")
+    return (members == names.index(value)) != left.endswith("!")
 
 
 def number_values(values: Sequence[str]) -> tuple[list[str], IntArray]:

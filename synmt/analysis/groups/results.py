@@ -1,5 +1,4 @@
-"""Results of systems on groups of sentences or words: the records, their correction, and the table
-that shows them.
+"""Results of systems on groups of sentences or words, and the table and the figure of them.
 
     score(group) = aggregate( Σ statistics[n] for n in group )
 
@@ -9,301 +8,116 @@ group's sentences and of the seeds of both systems.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray
-from synmt.errors import counted
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Score, score_counted
 from synmt.evaluation.significance import FEW_SEEDS, Comparison, compare_on_resamples, holm, spread
+from synmt.reporting.figures import INK, series_style
 from synmt.reporting.progress import progress
-from synmt.reporting.values import (
-    Column,
-    Interval,
-    Marked,
-    Table,
-    Value,
-    count_column,
-    share_column,
-    text_column,
-)
+from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 FEW_SENTENCES = 10
 """A smaller group gets no interval: its resamples are too similar to show any uncertainty."""
 
-NAMED_GROUPS = 8
-"""How many groups a message or a legend names."""
-
-LOWER = "lower is better"
-"""What is said about a measure of errors."""
-
-
-@dataclass(frozen=True)
-class GroupResult:
-    """The result of one system on one group, by one measure.
-
-    value: mean over the seeds; None if there is nothing to divide by.
-    seeds: the value of each seed.
-    low, high: 95 % interval of the value; None if there is none.
-    difference: from the baseline's value; None for the baseline itself.
-    comparison: the difference with its interval; None for the baseline, and for a group in few
-        sentences.
-    holm_p: p-value of the comparison, corrected for all comparisons of the table by this measure.
-    """
-
-    value: float | None
-    seeds: Sequence[float | None] = ()
-    low: float | None = None
-    high: float | None = None
-    difference: float | None = None
-    comparison: Comparison | None = None
-    holm_p: float | None = None
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the seeds' values; 0 for one seed."""
-        known = [one for one in self.seeds if one is not None]
-        return spread(known or [0.0]).deviation
-
-    @property
-    def interval(self) -> Interval | None:
-        """The interval of the value."""
-        return None if self.low is None or self.high is None else Interval(self.low, self.high)
-
-    @property
-    def spread(self) -> Interval | None:
-        """One standard deviation of the seeds around the value; None for one seed."""
-        if self.value is None or len(self.seeds) < 2:
-            return None
-        return Interval(self.value - self.deviation, self.value + self.deviation)
-
-    @property
-    def difference_interval(self) -> Interval | None:
-        """The interval of the difference."""
-        return self.comparison and self.comparison.interval
-
-    def above(self, base: GroupResult, comparison: Comparison | None) -> GroupResult:
-        """Compare this result with that of the baseline."""
-        difference = None if self.value is None or base.value is None else self.value - base.value
-        return replace(self, difference=difference, comparison=comparison)
-
-
-_NONE = GroupResult(None)
-
-
-@dataclass(frozen=True)
-class GroupRow:
-    """One group.
-
-    sentences: how many are in the group, or have words of the group.
-    share: their share of all sentences, 0 to 1.
-    text, text_share: number of words of the group, or of another unit of text, and their share of
-    all.
-    systems: results by system, the baseline first, and by measure; none for an empty group.
-    """
-
-    group: str
-    sentences: int
-    share: float
-    text: int
-    text_share: float
-    systems: Mapping[str, Mapping[str, GroupResult]]
-
-    @property
-    def few(self) -> bool:
-        """Tell whether the group has sentences, but too few for an interval."""
-        return 0 < self.sentences < FEW_SENTENCES
-
-
-@dataclass(frozen=True, eq=False)
-class ResultTable:
-    """A row for each group, and a total.
-
-    by: what the groups are made from, such as `source length`.
-    unit: of the values in the names of the groups, which are then in order; empty for labels and
-        relations.
-    measures: columns whose keys are those of the results; the last one is compared with the
-        baseline.
-    sizes: columns whose keys are fields of rows.
-    samples: number of resamples of the intervals.
-    about, notes: lines for the legend, before and after those of the columns.
-    """
-
-    by: str
-    unit: str
-    measures: Sequence[Column]
-    sizes: Sequence[Column]
-    rows: Sequence[GroupRow]
-    total: GroupRow
-    samples: int
-    about: str = ""
-    notes: Sequence[str] = ()
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the systems, the baseline first."""
-        return list(self.total.systems)
-
-    @property
-    def compared(self) -> bool:
-        """Tell whether there is a baseline."""
-        return len(self.names) > 1
-
-    @property
-    def seeded(self) -> bool:
-        """Tell whether some system has several seeds."""
-        return any(
-            len(one.seeds) > 1 for system in self.total.systems.values() for one in system.values()
-        )
-
-    @property
-    def has_intervals(self) -> bool:
-        """Tell whether results have intervals of their own, besides those of differences."""
-        return any(one.interval for name in self.names for _, _, one in self.results(name))
-
-    @property
-    def several(self) -> bool:
-        """Tell whether there are more than two systems, or several seeds of one."""
-        return len(self.names) > 2 or self.seeded
-
-    @property
-    def key(self) -> str:
-        """The key of the measure that is compared."""
-        return self.measures[-1].key
-
-    def results(self, system: str) -> list[tuple[int, GroupRow, GroupResult]]:
-        """List the place, the row and the result of each group that has some, by the measure that
-        is compared."""
-        rows = enumerate(self.rows)
-        return [(place, row, row.systems[system][self.key]) for place, row in rows if row.systems]
-
-    def comparisons(self, key: str) -> int:
-        """Count the comparisons by a measure, for which p-values are corrected."""
-        return len(_compared([*self.rows, self.total], key))
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all numbers as plain values."""
-        *rows, total = (asdict(row) for row in (*self.rows, self.total))
-        return {
-            "by": self.by,
-            "unit": self.unit,
-            "about": self.about,
-            "resamples": self.samples,
-            "comparisons": {one.key: self.comparisons(one.key) for one in self.measures},
-            "rows": rows,
-            "all": total,
-        }
-
-
-def _compared(rows: Iterable[GroupRow], key: str) -> list[float]:
-    """List the p-values of all comparisons by a measure."""
-    results = (system[key] for row in rows for system in row.systems.values())
-    return [one.comparison.p_value for one in results if one.comparison]
-
-
-def correct(rows: Sequence[GroupRow], key: str) -> list[GroupRow]:
-    """Correct the p-values by a measure for all comparisons of the rows (Holm, 1979)."""
-    adjusted = iter(holm(_compared(rows, key)))
-    corrected = []
-    for row in rows:
-        systems = dict[str, dict[str, GroupResult]]()
-        for name, system in row.systems.items():
-            found = system[key]
-            if found.comparison:
-                found = replace(found, holm_p=next(adjusted))
-            systems[name] = {**system, key: found}
-        corrected.append(replace(row, systems=systems))
-    return corrected
-
-
-def results_table(table: ResultTable, title: str) -> Table:
-    """Show a table: a row for each group, or for each group and system where a row would be too
-    long."""
-    by = text_column(f"{table.by} ({table.unit})" if table.unit else table.by, name="group")
-    *_, last = table.measures
-    if table.compared and len(table.measures) == 1 and not table.several:
-        columns = [replace(last, title=name, name=name, about="") for name in table.names]
-        rows, shared = _pair_rows(table), 0
-        notes = [f"{last.title}: {last.about}"] if last.about else []
-    else:
-        about = "standard deviation over the seeds of a system; its values are means over them"
-        columns = [text_column("system")]
-        for one in table.measures:
-            columns += [one, _interval_column(table, one, f"{one.key}_interval")]
-        columns.append(Column(title="±", digits=last.digits, name="deviation", about=about))
-        rows, shared, notes = _system_rows(table), 1 + len(table.sizes), []
-    notes += table.notes
-    if table.seeded:
-        notes.append(FEW_SEEDS)
-    if any(row.few for row in (*table.rows, table.total)):
-        notes.append(f"*: fewer than {FEW_SENTENCES} sentences, too few for an interval")
-    return Table(
-        columns=[by, *table.sizes, *columns, *_comparison_columns(table)],
-        rows=list(rows),
-        title=title,
-        shared=shared,
-        notes=notes,
-    ).without_empty_columns()
-
-
-def _interval_column(table: ResultTable, measure: Column, name: str) -> Column:
-    units = "sentences and of the seeds" if table.seeded else "sentences"
-    about = f"bootstrap of the {units} (Koehn, 2004), {table.samples:,} resamples, seed {SEED}"
-    return replace(measure, title="95 % interval", about=about, name=name)
-
-
-def _comparison_columns(table: ResultTable) -> list[Column]:
-    last = replace(table.measures[-1], signed=True)
-    comparisons = counted(table.comparisons(table.key), "comparison")
-    holm = (
-        f"two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, "
-        "1979); intervals are not corrected"
-    )
-    return [
-        replace(last, title="difference", name="difference", about=f"from {table.names[0]}"),
-        _interval_column(table, last, "interval"),
-        Column(title="p (Holm)", kind="p", name="holm_p", about=holm),
-    ]
-
-
-def _system_rows(table: ResultTable) -> Iterator[list[Value]]:
-    """Yield the cells of each group and system; one system alone has intervals of its values
-    instead of its name."""
-    for row in (*table.rows, table.total):
-        for name, system in (row.systems or {None: {}}).items():
-            values, result = list[Value](), _NONE
-            for measure in table.measures:
-                result = system.get(measure.key, _NONE)
-                values += [result.value, None if table.compared else result.interval]
-            values.append(result.deviation if len(result.seeds) > 1 else None)
-            named = name if table.compared or table.seeded else None
-            yield [*_sizes(table, row), named, *values, *_comparison(result)]
-
-
-def _pair_rows(table: ResultTable) -> Iterator[list[Value]]:
-    """Yield the cells of each group, with a column for each of two systems."""
-    for row in (*table.rows, table.total):
-        base, other = [one[table.key] for one in row.systems.values()] or (_NONE, _NONE)
-        yield [*_sizes(table, row), base.value, other.value, *_comparison(other)]
-
-
-def _sizes(table: ResultTable, row: GroupRow) -> list[Value]:
-    label = Marked(row.group, "*") if row.few else row.group
-    return [label, *(getattr(row, column.key) for column in table.sizes)]
-
-
-def _comparison(one: GroupResult) -> list[Value]:
-    return [one.difference, one.difference_interval, one.holm_p]
-
-
 SAMPLES_EACH = 40
 """Resamples for each of m comparisons: a corrected p-value is at least m / resamples."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a system on a group.
+
+    seeds: the value of each seed; NaN if there is nothing to divide by.
+    interval: the 95 % interval of the value.
+    comparison: with the first system; None for it, and for a group in few sentences.
+    exact: the share of translations that equal their reference.
+    """
+
+    seeds: Sequence[float]
+    interval: Interval | None = None
+    comparison: Comparison | None = None
+    exact: float | None = None
+
+    @property
+    def value(self) -> float:
+        """The mean over the seeds."""
+        return float(np.mean(self.seeds))
+
+
+@dataclass(frozen=True)
+class GroupResults:
+    """The sizes of a group, as the columns of its table show them, and the result of each system,
+    the baseline first."""
+
+    name: str
+    sizes: Sequence[float]
+    results: Sequence[Result]
+
+
+def results_table(
+    columns: Sequence[Column],
+    measure: Column,
+    systems: Sequence[str],
+    groups: Sequence[GroupResults],
+    *,
+    samples: int,
+    title: str,
+    notes: Sequence[str],
+) -> Table:
+    """Make a row for each group and system, with the difference from the first system.
+
+    columns: of the name and the sizes of the groups.
+    samples: the number of resamples.
+    """
+    tested = [one.comparison for group in groups for one in group.results if one.comparison]
+    corrected = iter(holm([one.p_value for one in tested]))
+    rows = []
+    for group in groups:
+        base = group.results[0]
+        for name, one in zip(systems, group.results, strict=True):
+            row = [group.name, *group.sizes, name, one.exact, one.value, one.interval]
+            row.append(spread(one.seeds).deviation if len(one.seeds) > 1 else None)
+            row.append(None if one is base else one.value - base.value)
+            if one.comparison:
+                row += [one.comparison.interval, next(corrected)]
+            else:
+                row += [None, None]
+            rows.append([None if isinstance(cell, float) and isnan(cell) else cell for cell in row])
+    resampled = (
+        f"bootstrap of sentences and seeds (Koehn, 2004), {samples:,} resamples, seed {SEED}, for "
+        f"groups in at least {FEW_SENTENCES} sentences"
+    )
+    corrected_for = (
+        f"two-sided, of the same resamples, corrected for {len(tested)} comparisons in the table "
+        "(Holm, 1979); intervals are not corrected"
+    )
+    name, digits = f"{measure.title}, 95 % interval", measure.digits
+    own = [
+        text_column("system"),
+        share_column("exact match"),
+        replace(measure, name="value"),
+        Column(name, digits=digits, about=resampled, name="value_interval"),
+        Column("±", digits=digits, about=f"deviation of the seeds; {FEW_SEEDS}", name="deviation"),
+        Column("difference", digits=digits, signed=True, about=f"from {systems[0]}"),
+        Column("95 % interval", digits=digits, signed=True, about=resampled, name="interval"),
+        Column("p (Holm)", kind="p", about=corrected_for, name="holm_p"),
+    ]
+    table = Table(
+        title=title, columns=[*columns, *own], rows=rows, shared=len(columns), notes=notes
+    )
+    return table.without_empty_columns()
 
 
 @dataclass(frozen=True)
@@ -339,62 +153,119 @@ def collect(
     return SentenceScores(score, np.array(exact, dtype=np.bool_))
 
 
-def tabulate(grouping: Grouping, systems: Scores) -> ResultTable:
+def tabulate(grouping: Grouping, systems: Scores, *, notes: Sequence[str] = ()) -> Table:
     """Score every group for each system, and compare each system with the first."""
     every = np.ones(len(grouping.sizes), dtype=np.bool_)
     groups = [*zip(grouping.names, grouping.members, strict=True), ("all", every)]
     tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
     samples = max(SAMPLES, SAMPLES_EACH * tested)
-    rows = []
-    # a single system is scored in a moment
-    shown = progress("comparing", len(groups), "groups") if tested else nullcontext(lambda _: None)
-    with shown as advance:
+    text, rows = max(int(grouping.sizes.sum()), 1), []
+    with progress("comparing", len(groups), "groups") as advance:
         for name, members in groups:
-            rows.append(_score_group(name, members, grouping, systems, samples))
+            count = int(members.sum())
+            sizes = [count, count / len(members), int(grouping.sizes[members].sum()) / text]
+            rows.append(GroupResults(name, sizes, _score_group(members, systems, samples)))
             advance(1)
-    *rows, total = correct(rows, "score")
     [first, *_], *_ = systems.values()
     metric = first.score.metric
-    # exact matches come before scores
-    measures = [share_column("exact match", name="accuracy")] * grouping.exact
-    about = "" if metric.higher_is_better else LOWER
-    measures.append(Column(title=metric.title, name="score", about=about))
-    text = f"share of {grouping.counted}"
-    sizes = [
+    columns = [
+        text_column(grouping.title, name="group"),
         count_column("sentences"),
-        share_column("share", about="share of the sentences"),
-        share_column(text, name="text_share", about="share of their text"),
+        share_column("share", name="share", about="share of the sentences"),
+        share_column(f"share of {grouping.counted}", name="text_share"),
     ]
-    return ResultTable(
-        grouping.by, grouping.unit, measures, sizes, rows, total, samples, grouping.about
+    about = "" if metric.higher_is_better else "lower is better"
+    return results_table(
+        columns,
+        Column(metric.title, about=about),
+        list(systems),
+        rows,
+        samples=samples,
+        title=f"{metric.title} by {grouping.by}",
+        notes=notes,
     )
 
 
-def _score_group(
-    name: str, members: BoolArray, grouping: Grouping, systems: Scores, samples: int
-) -> GroupRow:
-    count, sizes = int(members.sum()), grouping.sizes
-    text, everything = int(sizes[members].sum()), max(int(sizes.sum()), 1)
-    results, statistics = dict[str, dict[str, GroupResult]](), []
-    for system, seeds in systems.items():
-        if count:
-            chosen = [seed.select(members) for seed in seeds]
-            statistics.append([seed.score.statistics for seed in chosen])
-            results[system] = {
-                "accuracy": _mean([float(seed.exact.mean()) for seed in chosen]),
-                "score": _mean([seed.score.value for seed in chosen]),
-            }
-    comparisons: Sequence[Comparison | None] = [None] * (len(results) - 1)
-    if comparisons and count >= FEW_SENTENCES:
-        [first, *_], *_ = systems.values()
-        aggregate = first.score.metric.aggregate
-        comparisons = compare_on_resamples(statistics, aggregate, samples=samples)
-    base, *others = results.values() or [{}]
-    for one, comparison in zip(others, comparisons, strict=True):
-        one["accuracy"] = one["accuracy"].above(base["accuracy"], None)
-        one["score"] = one["score"].above(base["score"], comparison)
-    return GroupRow(name, count, count / len(sizes), text, text / everything, results)
+def _score_group(members: BoolArray, systems: Scores, samples: int) -> list[Result]:
+    count = int(members.sum())
+    if not count:
+        return [Result([nan]) for _ in systems]
+    chosen = [[seed.select(members) for seed in seeds] for seeds in systems.values()]
+    comparisons: list[Comparison | None] = [None] * len(chosen)
+    if count >= FEW_SENTENCES and len(chosen) > 1:
+        statistics = [[seed.score.statistics for seed in seeds] for seeds in chosen]
+        aggregate = chosen[0][0].score.metric.aggregate
+        comparisons[1:] = compare_on_resamples(statistics, aggregate, samples=samples)
+    results = []
+    for seeds, comparison in zip(chosen, comparisons, strict=True):
+        exact = float(np.mean([seed.exact.mean() for seed in seeds]))
+        values = [seed.score.value for seed in seeds]
+        results.append(Result(values, comparison=comparison, exact=exact))
+    return results
 
 
-def _mean(seeds: Sequence[float]) -> GroupResult:
-    return GroupResult(float(np.mean(seeds)), seeds)
+Rows = Sequence[Mapping[str, Any]]
+"""The rows of a table, as JSON has them."""
+
+CAPTION = "Results, differences from the first system with 95 % intervals, and shares of the data."
+"""What the panels show."""
+
+_BETWEEN = 0.1
+"""Distance between the marks of two systems, where that between two groups is 1."""
+
+_LONGEST = 32
+"""Maximum number of letters of a group's name."""
+
+
+def draw_results(tables: Sequence[Table]) -> Figure:
+    """Draw the panels of each table of `results_table`, one table below the other.
+
+    After figure 2 of Bugliarello & Okazaki (2020), which has differences and shares.
+    """
+    from matplotlib.figure import Figure
+
+    width = max(5.0, *(0.4 * len(table.rows) for table in tables))
+    figure = Figure(figsize=(min(width, 30), 6 * len(tables)), layout="constrained")
+    parts = figure.subfigures(len(tables), 1, squeeze=False)
+    for part, table in zip(parts[:, 0], tables, strict=True):
+        _draw_table(part, table)
+    return figure
+
+
+def _draw_table(part: SubFigure, table: Table) -> None:
+    group, _, share, *_ = table.columns
+    rows = table.as_json()["rows"]
+    names = list(dict.fromkeys(row["system"] for row in rows))
+    # the last group is all of the data
+    rows = rows[: -len(names)]
+    panels = part.subplots(3 if len(names) > 1 else 2, 1, sharex=True)
+    for index, name in enumerate(names):
+        style = series_style(index) | {"linestyle": "none", "label": name}
+        own, offset = rows[index :: len(names)], index * _BETWEEN
+        _draw_marks(panels[0], own, "value", "value_interval", offset, style)
+        if index:
+            _draw_marks(panels[1], own, "difference", "interval", offset, style)
+    part.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left")
+    panels[0].set_ylabel("".join(one.title for one in table.columns if one.name == "value"))
+    if len(names) > 1:
+        panels[1].axhline(0, color=INK, linewidth=0.8)
+        panels[1].set_ylabel("difference")
+    groups = rows[:: len(names)]
+    shares = [100 * row[share.name] for row in groups]
+    panels[-1].bar(range(len(groups)), shares, color="#8C8C8C")
+    panels[-1].set_ylabel(f"{share.title} (%)")
+    panels[-1].set_xlabel(group.title)
+    labels = [row["group"][:_LONGEST] for row in groups]
+    panels[-1].set_xticks(range(len(groups)), labels, rotation=30, ha="right")
+
+
+def _draw_marks(
+    axes: Axes, rows: Rows, value: str, interval: str, offset: float, style: Mapping[str, Any]
+) -> None:
+    """Draw values with their intervals, as far as there are any."""
+    values = np.array([row.get(value) for row in rows], dtype=float)  # (G,)
+    none = [np.nan, np.nan]
+    ends = np.array([row.get(interval) or none for row in rows], dtype=float).reshape(-1, 2)
+    # the interval of the resamples may not contain the value
+    bars = np.clip([values - ends[:, 0], ends[:, 1] - values], 0, None)  # (2, G)
+    axes.errorbar(np.arange(len(rows)) + offset, values, bars, capsize=2, **style)

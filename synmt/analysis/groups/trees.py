@@ -11,9 +11,8 @@ distance.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,18 +25,15 @@ from synmt.analysis.groups.grouping import (
     by_value,
     quarters,
 )
-from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS
 from synmt.analysis.inputs import (
     file_language,
     find_parser,
-    name_language,
     name_parser,
     parse_lines,
 )
-from synmt.analysis.options import GroupOptions, WordOptions
+from synmt.analysis.options import GroupOptions, SystemOptions
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray, Side
-from synmt.errors import SynmtError, UsageError, listed
 from synmt.recipe.data import TextRecipe
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
@@ -47,8 +43,6 @@ if TYPE_CHECKING:
     from synmt.parsing.parser import StanzaParser
     from synmt.run_folder import Run
 
-_logger = logging.getLogger(__name__)
-
 
 def group_by_trees(
     options: GroupOptions, parses: Sequence[Parse], *, side: Side, edges: Edges | None
@@ -56,9 +50,7 @@ def group_by_trees(
     """Make the groupings by trees that the options choose."""
     chosen = [DEPTH] * options.by_depth + [MEAN_DISTANCE, LONGEST_DISTANCE] * options.by_distance
     groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chosen]
-    if options.by_relation:
-        groupings.append(without_rare(by_relation(parses, side=side)))
-    return groupings
+    return groupings + [by_relation(parses, side=side)] * options.by_relation
 
 
 @dataclass(frozen=True)
@@ -94,21 +86,13 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
     """
     members = {}
     for number, parse in enumerate(parses):
-        for relation in {*parse.relations, *map(base_name, parse.relations)}:
-            members.setdefault(relation, np.zeros(len(parses), dtype=np.bool_))[number] = (
-                True  # (N,)
-            )
-    members.pop("root", None)
+        for relation in {*parse.relations, *map(base_name, parse.relations)} - {"root"}:
+            of_relation = members.setdefault(relation, np.zeros(len(parses), dtype=np.bool_))
+            of_relation[number] = True  # (N,)
     names = sorted(members, key=lambda name: (-int(members[name].sum()), name))
     matrix = np.array([members[name] for name in names]).reshape(len(names), len(parses))  # (G, N)
-    about = (
-        "relation: sentences that contain it or one of its subtypes (nsubj:pass is also nsubj); "
-        "groups overlap; one "
-        "that most sentences have says little about the relation: --words relation counts its words"
-    )
-    return Grouping(
-        f"{SIDE_NAMES[side]} relation", "", names, matrix, _lengths(parses), about=about
-    )
+    by, about = f"{SIDE_NAMES[side]} relation", "relation: sentences with it or one of its subtypes"
+    return Grouping(by, "", names, matrix, _lengths(parses), about=about)
 
 
 def depth(parse: Parse) -> int:
@@ -148,12 +132,8 @@ def word_distances(parse: Parse) -> IntArray:
 
 
 _DISTANCE = "distance: words from a word to its parent, without the root and without punctuation"
-DEPTH = TreeMeasure(
-    "tree depth",
-    "arcs",
-    depth,
-    "depth: number of arcs from the root to the deepest word, without punctuation",
-)
+_DEPTH = "depth: arcs from the root to the deepest word, without punctuation"
+DEPTH = TreeMeasure("tree depth", "arcs", depth, _DEPTH)
 MEAN_DISTANCE = TreeMeasure(
     "mean distance to the parent", "words", mean_distance, _DISTANCE, decimals=1
 )
@@ -162,85 +142,50 @@ LONGEST_DISTANCE = TreeMeasure(
 )
 
 
-def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:
-    """Leave out groups of fewer sentences and log their names; if all groups are that rare, keep
-    all."""
-    frequent = grouping.members.sum(1) >= fewest  # (G,)
-    if frequent.all() or not frequent.any():
-        return grouping
-    names = [name for name, keep in zip(grouping.names, frequent, strict=True) if keep]
-    rare = [name for name in grouping.names if name not in names]
-    _logger.info(
-        "relations in fewer than %d sentences are left out: %s", fewest, listed(rare, NAMED_GROUPS)
-    )
-    return replace(grouping, names=names, members=grouping.members[frequent])
-
-
 def _lengths(parses: Sequence[Parse]) -> IntArray:
     return np.array([len(parse) for parse in parses], dtype=np.int64)
 
 
 def parse_side(
-    options: GroupOptions | WordOptions,
+    options: SystemOptions,
     run: Run | None,
-    lines: Sequence[str],
+    texts: Sequence[Sequence[str]],
     *,
     side: Side,
-    numbers: Sequence[int] = (),
-) -> tuple[list[Parse], str]:
-    """Parse lines of one side of a run's test set, or of files, and describe the trees.
-
-    numbers: of the lines, for warnings; by default from 1.
-    """
+) -> tuple[list[list[Parse]], str]:
+    """Parse texts of one side of a run's test set, or of files, and describe the trees."""
     file = options.source if side == "source" else options.references
     parser = find_side_parser(options.parser, run, side, file)
     trees = name_parser(parser)
-    if run and side == "source":
-        trees += _describe_reading(run, other_model=options.parser is not None)
-    _logger.info("trees of the %s: %s", side, trees)
-    return parse_lines(parser, lines, numbers), trees
+    if run and side == "source" and options.parser is None:
+        trees += _describe_reading(run)
+    return [parse_lines(parser, lines) for lines in texts], trees
 
 
 def find_side_parser(
-    model: str | None,
-    run: Run | None,
-    side: Side,
-    file: Path | None,
-    *,
-    instead: str = "give the trees by `--parses FILE.conllu`",
-    raw: bool = False,
+    model: str | None, run: Run | None, side: Side, file: Path | None, *, raw: bool = False
 ) -> StanzaParser:
     """Find the parser with the model that the user named, else that of the run, of its recipe, or
     of a file's language.
 
     file: of the side; its name tells the language if there is no run.
-    instead: what users may do without a parser.
     raw: whether it parses raw text although the run tokenizes it.
     """
     from synmt.decode.tree_provider import recorded_parser
     from synmt.parsing.parser import StanzaParser
 
-    identity = run.info().get("parser") if run and not raw else None
-    if model is None and side == "source" and identity is not None:
-        return recorded_parser(identity, "auto", arcs=False)
-    try:
-        if run:
-            recipe = run.recipe()
-            if raw:
-                recipe = recipe.model_copy(update={"text": TextRecipe()})
-            return find_parser(recipe, side, model, to="parse")
-        language = file_language(file) if side == "source" else name_language(file)
-        if language is None:
-            do = "End the name of the references in it, such as `test.de`"
-            raise UsageError("the language of the target is unknown", do=do)
+    if run is None:
+        language = file_language(file, side)
         return StanzaParser(language, model=model or "auto", download=True)
-    except SynmtError as error:
-        is_known = run or isinstance(error, UsageError)
-        do = error.do if is_known else "Name a model with `--parser`"
-        raise error.with_(do=f"{do}, or {instead}") from None
+    identity, recipe = run.info().get("parser"), run.recipe()
+    if model is None and side == "source" and identity and not raw:
+        return recorded_parser(identity, "auto", arcs=False)
+    if raw:
+        recipe = recipe.model_copy(update={"text": TextRecipe()})
+    return find_parser(recipe, side, model, to="parse")
 
 
-def _describe_reading(run: Run, *, other_model: bool) -> str:
+def _describe_reading(run: Run) -> str:
     """Note where the model reads other source trees than those of the parser."""
     from synmt.syntax.reading import reading_of
     from synmt.training.tree_sources import tree_requirements
@@ -249,13 +194,6 @@ def _describe_reading(run: Run, *, other_model: bool) -> str:
     if not tree_requirements(recipe, run.folder / "code")["source"].to_run:
         return ""
     if run.info().get("parser") is None:
-        what = "gold trees" if recipe.parser.control == "gold" else "trees from files"
-        _logger.info(
-            "the model was trained on %s, but these trees are the parser's; to use the model's, "
-            "give them by "
-            "`--parses FILE.conllu`",
-            what,
-        )
-        return ""
+        return f"; {run.name} reads given trees, which `--parses FILE.conllu` takes"
     control = reading_of((), recipe.parser).control
-    return "" if other_model or control.idle else f"; {run.name} reads {control.name} trees instead"
+    return "" if control.idle else f"; {run.name} reads {control.name} trees instead"

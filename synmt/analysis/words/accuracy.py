@@ -15,56 +15,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 
 import numpy as np
 
-from synmt.analysis.groups.results import FEW_SENTENCES, GroupResult, GroupRow, ResultTable, correct
+from synmt.analysis.groups.grouping import Groups
+from synmt.analysis.groups.results import FEW_SENTENCES, GroupResults, Result, results_table
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts, found_words
 from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.significance import Comparison, resample_seeds, seeded_bootstrap
-from synmt.reporting.values import Column, count_column, share_column
+from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
 
 _SAMPLES_EACH = 100
 """Resamples for each comparison: the smallest p-value is then 0.01 after Holm's correction."""
 
-RECALL = Column(
-    title="recall", digits=1, about="share of the reference's words that the translation has"
-)
 MEASURES = (
-    Column(
-        title="precision", digits=1, about="share of the translated words that the reference has"
-    ),
-    RECALL,
-    Column(title="F1", digits=1, about="harmonic mean of precision and recall", name="f1"),
+    Column("F1", digits=1, about="harmonic mean of precision and recall"),
+    Column("precision", digits=1, about="share of the translated words that the reference has"),
+    Column("recall", digits=1, about="share of the reference's words that the translation has"),
 )
 SOURCE_RECALL = Column(
-    title="recall",
+    "recall",
     digits=1,
-    about="share of the source words whose aligned words of the reference are all in the "
-    "translation; "
-    "words without an alignment do not count",
+    about="share of the aligned source words whose words of the reference are all translated",
 )
 
 
 @dataclass(frozen=True, eq=False)
-class WordGroups:
-    """Groups of words, G of them; the group of a word is its number, or -1 if it is in none.
+class WordGroups(Groups):
+    """Groups of words; the group of a word is its number, or -1 if it is in none.
 
-    by: what the groups are made from, such as `frequency`.
-    unit: unit of the values in the names, which are then in order; empty for names such as those of
-        relations.
-    names: names of the groups, in display order.
     words: (M,) groups of the words that can be found: of the reference, or of the source.
     translated: (M',) groups of the words of each translation; empty if they are not known.
     about: explanation of the groups for the legend.
     side: whose words.
     """
 
-    by: str
-    unit: str
-    names: list[str]
     words: IntArray
     translated: Sequence[IntArray]
     about: str = ""
@@ -107,128 +93,114 @@ def count_words(
 ) -> dict[str, list[WordCounts]]:
     """Count words by group, for each system and seed.
 
+    A source word is right if all words that it is aligned with are found; words without an
+    alignment do not count.
+
     pairs: (A, 2) aligned words of source and references, for groups of source words.
     """
-    if groups.side == "source":
-        return texts.by_system(
-            count_source(groups, texts, one, pairs) for one in texts.translations
-        )
-    pairs_of = zip(texts.translations, groups.translated or repeat(None), strict=False)
-    return texts.by_system(count_target(groups, texts.reference, one, own) for one, own in pairs_of)
+    own = groups.translated or [None] * len(texts.translations)
+    places = zip(texts.translations, own, strict=True)
+    return texts.by_system(_count(texts, groups, pairs, one, numbers) for one, numbers in places)
 
 
-def count_target(
-    groups: WordGroups, reference: TokenizedText, one: TranslatedText, translated: IntArray | None
+def _count(
+    texts: WordTexts,
+    groups: WordGroups,
+    pairs: IntArray,
+    one: TranslatedText,
+    translated: IntArray | None,
 ) -> WordCounts:
-    """Count target words by group; without groups of translated words, (M',), only the words
+    """Count the words of one translation; without the groups of its words, (M',), only the words
     found."""
-    found, names = found_words(one.matches, len(reference)), len(groups.names)
-    words = count_groups(groups.words, reference, names)
-    matches = count_groups(groups.words, reference, names, only=found)
+    text, names = texts.text(groups.side), len(groups.names)
+    found = found_words(one.matches, len(texts.reference))  # (M,)
+    counted = np.ones(len(text), dtype=np.bool_)  # (M,)
+    if groups.side == "source":
+        counted = found_words(pairs[:, 0], len(text))
+        found = counted & ~found_words(pairs[~found[pairs[:, 1]], 0], len(text))
+    words = count_groups(groups.words, text, names, counted)
+    matches = count_groups(groups.words, text, names, found)
     if translated is None:
         return WordCounts(words, matches)
-    if len(reference):
+    if len(text):
         translated = np.where(one.matches >= 0, groups.words[one.matches], translated)  # (M',)
-    return WordCounts(words, matches, count_groups(translated, one.words, names))
-
-
-def count_source(
-    groups: WordGroups, texts: WordTexts, one: TranslatedText, pairs: IntArray
-) -> WordCounts:
-    """Count source words, and those that have all their words of the reference in a translation, by
-    group.
-
-    Words without an alignment do not count.
-    """
-    source, names = texts.source, len(groups.names)
-    found = found_words(one.matches, len(texts.reference))
-    aligned, missed = np.zeros((2, len(source)), dtype=np.bool_)
-    aligned[pairs[:, 0]] = True
-    missed[pairs[~found[pairs[:, 1]], 0]] = True
-    words = count_groups(groups.words, source, names, only=aligned)
-    return WordCounts(words, count_groups(groups.words, source, names, only=aligned & ~missed))
+    every = np.ones(len(one.words), dtype=np.bool_)
+    return WordCounts(words, matches, count_groups(translated, one.words, names, every))
 
 
 def count_groups(
-    groups: IntArray, text: TokenizedText, names: int, *, only: BoolArray | None = None
+    groups: IntArray, text: TokenizedText, names: int, chosen: BoolArray
 ) -> DoubleArray:
-    """Count the words of each sentence and group, and of each sentence: (M,) -> (N, G+1).
-
-    only: (M,) which words count; None for all.
-    """
-    chosen = np.ones(len(text), dtype=np.bool_) if only is None else only  # (M,)
-    sentence, shape = text.sentence[chosen], (len(text.lines), names + 1)
-    counts = np.zeros(shape)
+    """Count the chosen words of each sentence and group, and of each sentence: (M,) -> (N, G+1)."""
+    sentence, counts = text.sentence[chosen], np.zeros((len(text.lines), names + 1))
     # -1 is the last column, which is overwritten below
     np.add.at(counts, (sentence, groups[chosen]), 1.0)
-    counts[:, -1] = np.bincount(sentence, minlength=shape[0])
+    counts[:, -1] = np.bincount(sentence, minlength=len(text.lines))
     return counts
 
 
-def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] = ()) -> ResultTable:
-    """Compute a table from counts; groups without an order, such as relations, are sorted by their
-    number of words."""
+def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] = ()) -> list[Table]:
+    """Make a table for each measure, F1 first; groups without an order, such as relations, are
+    sorted by their number of words."""
     [first, *_], *_ = counts.values()
-    measures = [SOURCE_RECALL if groups.side == "source" else RECALL]
-    if first.translated is not None:
-        measures = MEASURES
-    totals, present = first.words.sum(0), (first.words > 0).sum(0)  # (G+1,) both
-    known = {measure.key: _results(counts, measure.key) for measure in measures}
-    rows = []
-    for group, name in enumerate([*groups.names, "all"]):
-        words, sentences = int(totals[group]), int(present[group])
-        shares = sentences / len(first.words), words / max(float(totals[-1]), 1)
-        results = {
-            system: {key: found[system][group] for key, found in known.items()} for system in counts
-        }
-        rows.append(GroupRow(name, sentences, shares[0], words, shares[1], results))
-    for key in known:
-        rows = correct(rows, key)
-    *rows, total = rows
-    rows = [row for row in rows if row.text]
+    measures = MEASURES if first.translated is not None else MEASURES[-1:]
+    names = [*groups.names, "all"]
+    totals = first.words.sum(0)  # (G+1,)
+    chosen = [group for group, words in enumerate(totals[:-1].tolist()) if words]
     if not groups.unit:
-        rows.sort(key=lambda row: (-row.text, row.group))
-    sizes = count_column("words", name="text"), share_column("share", name="text_share")
-    table = ResultTable(
-        groups.by, groups.unit, measures, sizes, rows, total, SAMPLES, groups.about, notes
-    )
-    return replace(table, samples=_samples(table.comparisons(table.key)))
-
-
-def _samples(comparisons: int) -> int:
-    return max(SAMPLES, _SAMPLES_EACH * comparisons)
-
-
-def _results(counts: Counts, measure: str) -> dict[str, list[GroupResult]]:
-    """Compute one measure for every system and group, with intervals for the groups in enough
-    sentences."""
-    enough = {name: _in_enough_sentences(seeds, measure) for name, seeds in counts.items()}
-    base, *others = counts
-    tested = sum(int((enough[base] & enough[one]).sum()) for one in others)
-    drawn = _resampled(counts, measure, _samples(tested))
-    found = dict[str, list[GroupResult]]()
-    for name, seeds in counts.items():
-        once = np.ones((1, len(seeds[0].words)))  # (1, N)
-        values = np.concatenate([one.accuracy(measure, once) for one in seeds])  # (S, G+1)
-        found[name] = []
-        for group, own in enumerate(values.T):
-            mean, *known = (
-                None if np.isnan(value) else value for value in (float(own.mean()), *own.tolist())
+        chosen.sort(key=lambda group: (-totals[group], names[group]))
+    columns = [
+        text_column(groups.title, name="group"),
+        count_column("words"),
+        share_column("share", name="share"),
+    ]
+    tables = []
+    for measure in measures:
+        results, samples = _results(counts, measure.title)
+        rows = []
+        for group in (*chosen, len(names) - 1):
+            sizes = [int(totals[group]), totals[group] / max(totals[-1], 1)]
+            rows.append(GroupResults(names[group], sizes, [one[group] for one in results]))
+        if groups.side == "source":
+            measure = SOURCE_RECALL
+        tables.append(
+            results_table(
+                columns,
+                measure,
+                list(counts),
+                rows,
+                samples=samples,
+                title=f"{measure.title} by {groups.by}",
+                notes=notes,
             )
-            result, comparison = GroupResult(mean, known), None
-            samples = drawn[name][:, :, group]  # (R, S)
-            if enough[name][group]:
-                means = resample_seeds(samples, np.random.default_rng(SEED))  # (R,)
-                low, high = interval(means).tolist()
-                result = replace(result, low=low, high=high)
-            if name != base:
-                first = found[base][group]
-                if enough[name][group] and enough[base][group] and mean is not None:
-                    difference = mean - (first.value or 0)
-                    comparison = _compare(drawn[base][:, :, group], samples, difference)
-                result = result.above(first, comparison)
-            found[name].append(result)
-    return found
+        )
+    return tables
+
+
+def _results(counts: Counts, measure: str) -> tuple[list[list[Result]], int]:
+    """Compute one measure for every system and group, with intervals for the groups in enough
+    sentences; returns the number of resamples, too."""
+    enough = [_in_enough_sentences(seeds, measure) for seeds in counts.values()]
+    tested = sum(int((enough[0] & one).sum()) for one in enough[1:])
+    samples = max(SAMPLES, _SAMPLES_EACH * tested)
+    resampled = _resampled(counts, measure, samples)
+    once = np.ones((1, len(next(iter(counts.values()))[0].words)))  # (1, N)
+    found = list[list[Result]]()
+    for system, seeds in enumerate(counts.values()):
+        values = np.concatenate([one.accuracy(measure, once) for one in seeds])  # (S, G+1)
+        results = list[Result]()
+        for group, own in enumerate(values.T):
+            result, drawn = Result(own.tolist()), resampled[system][:, :, group]  # (R, S)
+            if enough[system][group]:
+                means = resample_seeds(drawn, np.random.default_rng(SEED))  # (R,)
+                result = replace(result, interval=Interval(*interval(means).tolist()))
+                if system and enough[0][group]:
+                    base = found[0][group].value
+                    comparison = _compare(resampled[0][:, :, group], drawn, result.value - base)
+                    result = replace(result, comparison=comparison)
+            results.append(result)
+        found.append(results)
+    return found, samples
 
 
 def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray:
@@ -240,14 +212,14 @@ def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray
     return np.min([(one > 0).sum(0) for one in below], axis=0) >= FEW_SENTENCES
 
 
-def _resampled(counts: Counts, measure: str, samples: int) -> dict[str, DoubleArray]:
+def _resampled(counts: Counts, measure: str, samples: int) -> list[DoubleArray]:
     """Compute a measure on the same resamples for all systems: (R, seeds, G+1) each."""
     [first, *_], *_ = counts.values()
-    found: dict[str, list[DoubleArray]] = {name: [] for name in counts}
+    found: list[list[DoubleArray]] = [[] for _ in counts]
     for times in resamples(len(first.words), samples=samples):
-        for name, seeds in counts.items():
-            found[name].append(np.stack([one.accuracy(measure, times) for one in seeds], axis=1))
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+        for parts, seeds in zip(found, counts.values(), strict=True):
+            parts.append(np.stack([one.accuracy(measure, times) for one in seeds], axis=1))
+    return list(map(np.concatenate, found))
 
 
 def _compare(base: DoubleArray, system: DoubleArray, observed: float) -> Comparison:

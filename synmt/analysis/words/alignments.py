@@ -18,7 +18,7 @@ from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts
 from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, UsageError, listed
+from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_lines
 from synmt.run_folder import find_run
 from synmt.syntax.align import locate_words
@@ -46,17 +46,9 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
             )
         found = read_alignments(options.alignments, source, reference)
         made_by = options.alignments.name
-    elif texts.runs:
-        found, systems = _by_attention(texts)
-        mean = "mean " * (len(systems) > 1)
-        made_by = (
-            f"the {mean}attention of {listed(systems)} to the source, with the reference given"
-        )
     else:
-        raise UsageError(
-            "source words need alignments with the references, and there is no run that makes them",
-            do="Give them as `--alignments FILE`, or use `--side target` for target words",
-        )
+        found, systems = _by_attention(texts)
+        made_by = f"attention to the source, with the reference given, of {', '.join(systems)}"
     pairs = join_alignments(found, source, reference)
     share = len(np.unique(pairs[:, 0])) / max(len(source), 1)
     return pairs, f"alignments: {made_by}; {share:.0%} of the source words are aligned"
@@ -78,11 +70,8 @@ def join_alignments(
 
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
     """Align the references by the mean attention of the systems, each with one of its seeds, and
-    name the systems.
-
-    A system whose model cannot read the text is left out, unless there is no other.
-    """
-    found, errors = dict[str, list[DoubleArray | None]](), []
+    name the systems; one whose model cannot read the text is left out."""
+    found = dict[str, list[DoubleArray | None]]()
     for system in texts.systems:
         seed = next((one for one in system.seeds if one.run), None)
         if seed and seed.run:
@@ -90,11 +79,12 @@ def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
             try:
                 found[system.name] = attention(seed.run, lines, texts.source, texts.reference)
             except SynmtError as error:
-                errors.append(error)
+                _logger.warning("%s does not help to align words: %s", system.name, error)
     if not found:
-        raise errors[0]
-    for error in errors:
-        _logger.warning("a system does not help to align words: %s", error)
+        raise UsageError(
+            "source words need alignments with the references, and there is no run that makes them",
+            do="Give them as `--alignments FILE`, or use `--side target` for target words",
+        )
     # a line that one model cannot read is aligned by the others
     means = []
     for of_line in zip(*found.values(), strict=True):
@@ -167,26 +157,19 @@ def read_alignments(
     found = []
     for number, line in enumerate(lines):
         lengths = len(source.lines[number]), len(reference.lines[number])
-        found.append(
-            [_read_pair(pair, lengths, f"{path}, line {number + 1}") for pair in line.split()]
-        )
+        pairs = list[Pair]()
+        for text in line.split():
+            pair = _PAIR.fullmatch(text)
+            if not pair or int(pair[1]) >= lengths[0] or int(pair[2]) >= lengths[1]:
+                raise SynmtError(
+                    f"'{text}' is not a pair of a source word, of {lengths[0]}, and a reference "
+                    f"word, of {lengths[1]}",
+                    where=f"{path}, line {number + 1}",
+                    allowed="Pairs: 0-0 1-2, counted from 0",
+                )
+            pairs.append((int(pair[1]), int(pair[2])))
+        found.append(pairs)
     return found
-
-
-def _read_pair(text: str, lengths: tuple[int, int], where: str) -> Pair:
-    found = _PAIR.fullmatch(text)
-    if not found:
-        raise SynmtError(
-            f"'{text}' is not an aligned pair", where=where, allowed="Pairs: 0-0 1-2, from 0"
-        )
-    pair = int(found[1]), int(found[2])
-    if pair[0] >= lengths[0] or pair[1] >= lengths[1]:
-        raise SynmtError(
-            f"{text}, but the source has {lengths[0]} words and the reference {lengths[1]}",
-            where=where,
-            do="Align the same words: those between spaces, source first, counted from 0",
-        )
-    return pair
 
 
 def attention(
@@ -202,23 +185,16 @@ def attention(
 
     lines: source and target, as the model reads and writes them, or raw text.
     """
-    try:
-        translator = Translator.load(find_run(run))
-        if raw:
-            tokenizers = translator.tokenizers
-            lines = (
-                tokenizers["source"].tokenize_lines(lines[0]),
-                tokenizers["target"].tokenize_lines(lines[1]),
-            )
-        places = (
-            [locate_words(words, line) for words, line in zip(text.lines, some, strict=True)]
-            for text, some in zip((source, target), lines, strict=True)
-        )
-        return word_attention(translator, *lines, *places)
-    except SynmtError as error:
-        raise error.with_(
-            do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`"
-        ) from None
+    translator = Translator.load(find_run(run))
+    sources, targets = lines
+    if raw:
+        sources = translator.tokenizers["source"].tokenize_lines(sources)
+        targets = translator.tokenizers["target"].tokenize_lines(targets)
+    places = (
+        [locate_words(words, line) for words, line in zip(text.lines, some, strict=True)]
+        for text, some in ((source, sources), (target, targets))
+    )
+    return word_attention(translator, sources, targets, *places)
 
 
 def most_attended(weights: Iterable[DoubleArray | None]) -> list[list[Pair]]:

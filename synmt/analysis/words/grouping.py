@@ -10,7 +10,6 @@ parser does not have takes its label from the parser's word with its first chara
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from synmt.analysis.groups.grouping import Edges, bucket_names, bucket_numbers
-from synmt.analysis.groups.trees import find_side_parser, parse_side, word_depths, word_distances
-from synmt.analysis.inputs import name_parser, parse_lines
+from synmt.analysis.groups.trees import parse_side, word_depths, word_distances
 from synmt.analysis.options import WordOptions
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.words.accuracy import WordGroups
@@ -39,8 +37,6 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
 from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
 
-_logger = logging.getLogger(__name__)
-
 FREQUENCIES: Edges = (0, 1, 2, 3, 4, 9, 99, 999)
 """The last frequency of each bucket: those of compare-mt."""
 
@@ -48,55 +44,31 @@ _LINES_AT_ONCE = 10_000
 
 
 def by_frequency(options: WordOptions, texts: WordTexts, side: Side) -> WordGroups:
-    """Group the words of one side by how often the training text has them.
-
-    Without a training text, the words of the test set are counted: the references or the source.
-    """
-    counts, name = _count_training_text(options, texts, side)
-    if counts is not None:
-        about = f"frequency: how often the training text has the word ({name})"
-        return group_by_frequency(counts, texts, side, about)
-    have = "the references have" if side == "target" else "the source of the test set has"
-    if texts.run_folders:
-        _logger.warning(
-            f"{texts.run_folders[0]}: the training text is not there, so words are grouped by how "
-            f"often {have} them. Give the text with `--training-text FILE`"
-        )
-    about = (
-        f"frequency: how often {have} the word; for that in the training text: --training-text FILE"
-    )
-    counts = Counter(texts.text(side))
-    return group_by_frequency(counts, texts, side, about, where=" in the test set")
+    """Group the words of one side by how often the training text has them, or the test set if
+    there is no training text."""
+    path, counts, where = options.training_text, None, "the test set"
+    if path is not None:
+        counts, where = count_file(path, texts.scoring), path.name
+    for run in map(Run, texts.run_folders):
+        if counts is None and (prepared := prepared_text(run)):
+            counts, where = count_prepared(run, prepared, side, texts.scoring), prepared.name
+    if counts is None:
+        counts = Counter(texts.text(side))
+    return group_by_frequency(counts, texts, side, where)
 
 
 def group_by_frequency(
-    counts: Counter[str], texts: WordTexts, side: Side, about: str, *, where: str = ""
+    counts: Counter[str], texts: WordTexts, side: Side, where: str
 ) -> WordGroups:
-    """Group words by how often a text has them.
-
-    counts: of the words of that text.
-    where: names the text, unless it is the training text.
-    """
+    """Group words by how often they are in a text: their counts, and its name."""
 
     def numbers(words: Iterable[str]) -> IntArray:
-        return bucket_numbers(
-            np.array([counts[word] for word in words], dtype=np.int64), FREQUENCIES
-        )
+        frequencies = np.array([counts[word] for word in words], dtype=np.int64)
+        return bucket_numbers(frequencies, FREQUENCIES)
 
-    names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word{where}"
+    names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word in {where}"
     translated = [numbers(one.words) for one in texts.translations] if side == "target" else []
-    return WordGroups(by, "times", names, numbers(texts.text(side)), translated, about, side)
-
-
-def _count_training_text(
-    options: WordOptions, texts: WordTexts, side: Side
-) -> tuple[Counter[str] | None, str]:
-    if options.training_text is not None:
-        return count_file(options.training_text, texts.scoring), options.training_text.name
-    for run in map(Run, texts.run_folders):
-        if prepared := prepared_text(run):
-            return count_prepared(run, prepared, side, texts.scoring), prepared.name
-    return None, ""
+    return WordGroups(by, "times", names, numbers(texts.text(side)), translated, side=side)
 
 
 def count_file(path: Path, options: MetricOptions) -> Counter[str]:
@@ -173,7 +145,7 @@ class TreeLabel:
     label: the labels of the words of a tree.
     about: for the legend.
     unit: of the values; empty for names.
-    order: the groups in display order; empty for the most frequent first.
+    order: the groups in display order; empty for those without an order.
     """
 
     name: str
@@ -243,24 +215,17 @@ def by_trees(
     # the first run that has recorded its parser, else the first one
     run = next((run for run in runs if run.info().get("parser")), runs[0] if runs else None)
     read = texts.first.as_read()
-    own = read.source if side == "source" else read.reference
-    parses = [list(read_parses(options.parses, own))] if options.parses else []
-    trees = options.parses.name if options.parses else ""
-    to_label = [(texts.text(side), own)]
+    to_label = [(texts.text(side), read.source if side == "source" else read.reference)]
+    parses, names = list[list[Parse]](), list[str]()
+    if options.parses:
+        parses.append(list(read_parses(options.parses, to_label[0][1])))
+        names.append(options.parses.name)
     if side == "target":
         to_label += [(one.words, one.outputs.as_read().hypothesis) for one in texts.translations]
-        parser = find_side_parser(
-            options.parser,
-            run,
-            side,
-            options.references,
-            instead="choose `--words frequency`, which needs no trees",
-        )
-        trees = (f"{trees} for the references, " if trees else "") + name_parser(parser)
-        parses += [parse_lines(parser, lines) for _, lines in to_label[len(parses) :]]
-    elif not parses:
-        found, trees = parse_side(options, run, own, side=side)
-        parses.append(found)
+    if unparsed := [lines for _, lines in to_label[len(parses) :]]:
+        found, name = parse_side(options, run, unparsed, side=side)
+        parses += found
+        names.append(name)
     groups = []
     for kind in kinds:
         words, *translated = (
@@ -268,7 +233,7 @@ def by_trees(
             for (text, lines), of_lines in zip(to_label, parses, strict=True)
         )
         groups.append(group_words(kind, words, translated, side))
-    return groups, f"trees: {trees}"
+    return groups, f"trees: {', '.join(names)}"
 
 
 def tree_labels(
@@ -295,12 +260,7 @@ def group_words(
     translated: labels of the words of each translation; empty for groups of the source.
     side: of the words.
     """
-    names = list(kind.order)
-    if not names:
-        counts = Counter(words)
-        counts.update(dict.fromkeys(chain.from_iterable(translated), 0))
-        del counts[UNKNOWN]
-        names = sorted(counts, key=lambda name: (-counts[name], name))
+    names = list(kind.order) or sorted({*words, *chain.from_iterable(translated)} - {UNKNOWN})
     numbers = {name: number for number, name in enumerate(names)}
 
     def number_all(labels: Labels) -> IntArray:

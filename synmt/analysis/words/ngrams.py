@@ -21,11 +21,9 @@ LONGEST = 4
 """The number of words of the longest n-grams."""
 
 _LEGEND = (
-    f"n-grams of 1 to {LONGEST} words. Numbers: how often the n-grams of the translations are in "
-    "the reference of "
-    "their sentence (mean over seeds), and how often the references have them. Score: (a + 1) / (a "
-    "+ b + 2), where a "
-    "and b are these numbers for the system and for the one it is compared with, as in compare-mt."
+    f"n-grams of 1 to {LONGEST} words. Numbers: how often those of the translations are in the "
+    "reference of their sentence (mean over seeds), and how often the references have them. Score: "
+    "(a + 1) / (a + b + 2) of the system's number a and the other's b, as in compare-mt."
 )
 
 
@@ -55,32 +53,29 @@ class Ngram:
 
 
 def ngram_tables(
-    systems: Mapping[str, Sequence[Lines]], reference: Lines, *, top: int, where: str
+    systems: Mapping[str, Sequence[Lines]], reference: Lines, *, top: int
 ) -> list[Table]:
     """Compare each system with the first one by the translations of each seed.
 
     top: the number of n-grams to find of each kind.
-    where: names the test set in headings.
     """
-    expected = count_ngrams(reference)
-    (baseline, base), *others = (
-        (name, count_right(seeds, reference)) for name, seeds in systems.items()
-    )
-    tables = []
-    for name, right in others:
-        more, less = compare_ngrams(right, base, expected, top=top)
-        sides = [("more often", one) for one in more] + [("less often", one) for one in less]
+    expected, tables = count_ngrams(reference), []
+    right = {name: count_right(seeds, reference) for name, seeds in systems.items()}
+    [baseline, *others] = right
+    for name in others:
+        more, less = compare_ngrams(right[name], right[baseline], expected, top=top)
+        rows = [["more often", *astuple(one)] for one in more]
+        rows += [["less often", *astuple(one)] for one in less]
         columns = [
             text_column("is right", name="right"),
             text_column("n-gram", name="text"),
-            Column(title="score", digits=3),
+            Column("score", digits=3),
             # means over seeds have decimals
-            Column(title=name, name="system"),
-            Column(title=baseline, name="baseline"),
+            Column(name, name="system"),
+            Column(baseline, name="baseline"),
             count_column("references", name="reference"),
         ]
-        title = f"n-grams that {name} gets right more or less often than {baseline}{where}"
-        rows = [[how, *astuple(one)] for how, one in sides]
+        title = f"n-grams that {name} gets right more or less often than {baseline}"
         tables.append(Table(columns=columns, rows=rows, title=title, shared=1, notes=[_LEGEND]))
     return tables
 
@@ -97,14 +92,13 @@ def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...
     """Count how often each n-gram of a system's translations is right, on average over its
     seeds."""
     expected = [_ngrams(words) for words in reference]
-    found = Counter()
+    found = Counter[tuple[str, ...]]()
     for hypothesis in seeds:
         for words, others in zip(hypothesis, expected, strict=True):
             found.update(_ngrams(words) & others)
     # a single seed has whole numbers
-    return {
-        ngram: count / len(seeds) if len(seeds) > 1 else count for ngram, count in found.items()
-    }
+    seeded = len(seeds) > 1
+    return {one: count / len(seeds) if seeded else count for one, count in found.items()}
 
 
 def compare_ngrams(
@@ -128,9 +122,7 @@ def compare_ngrams(
 
 
 def _ngrams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
-    tuples = (
-        words[start : start + n]
-        for n in range(1, LONGEST + 1)
-        for start in range(len(words) - n + 1)
-    )
-    return Counter(map(tuple, tuples))
+    counts = Counter()
+    for size in range(1, LONGEST + 1):
+        counts.update(zip(*(words[start:] for start in range(size)), strict=False))
+    return counts

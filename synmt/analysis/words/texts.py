@@ -14,12 +14,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from synmt.analysis.systems import Translations
+from synmt.analysis.inputs import Translations
 from synmt.arrays import BoolArray, IntArray, Side
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
@@ -65,7 +66,6 @@ class TranslatedText:
     matches: (M,) the word of the reference that each of them matches, -1 for none.
     """
 
-    system: str
     outputs: Outputs
     words: TokenizedText
     matches: IntArray
@@ -117,15 +117,13 @@ class WordTexts(Translations):
             for outputs in system.seeds:
                 words = tokenize(outputs.hypothesis, self.scoring)
                 matches = match_words(words, self.reference)
-                found.append(TranslatedText(system.name, outputs, words, matches))
+                found.append(TranslatedText(outputs, words, matches))
         return found
 
     def by_system(self, values: Iterable[_T]) -> dict[str, list[_T]]:
         """Group a value for each translation by system."""
-        found: dict[str, list[_T]] = {name: [] for name in self.names}
-        for one, value in zip(self.translations, values, strict=True):
-            found[one.system].append(value)
-        return found
+        rest = iter(values)
+        return {one.name: list(islice(rest, len(one.seeds))) for one in self.systems}
 
 
 def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
