@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from synmt.errors import UsageError, all_in_one, but_is, did_you_mean, plain_message
+from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
 from synmt.model.variant import Annotation, Place, Variant
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
 from synmt.syntax.feature_signals import FeatureValues, with_values
@@ -231,7 +231,7 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
         except ValidationError as error:
             # a union reports one message for each of its members
             messages = dict.fromkeys(map(plain_message, error.errors()))
-            faults[name] = ", or ".join(messages) + but_is(value)
+            faults[name] = f"{', or '.join(messages)}, not {value!r}"
     for name, value in options.items():
         if value is REQUIRED and name not in faults:
             faults[name] = f"{recipe.name} needs this option, which has no default"
