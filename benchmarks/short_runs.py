@@ -25,9 +25,9 @@ from synmt.reporting.values import Column, Report
 from synmt.run_folder import Run
 from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, check_run
-from synmt.training.records import Log
 from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.preparation import Prepared
+from synmt.training.records import Log
 
 
 def main() -> None:
