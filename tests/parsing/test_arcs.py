@@ -275,13 +275,6 @@ def test_another_class_of_parser_is_refused_at_once_with_its_name_and_file(monke
         StanzaParser("en", device="cpu", arcs=True).parse(["a"])
 
 
-def test_a_stanza_without_probabilities_of_relations_is_refused():
-    with pytest.raises(
-        SynmtError, match=r"Stanza .* does not return the probabilities of relations.*Install"
-    ):
-        stanza_arcs.batch_arcs([], (None, None), (), backwards=False)
-
-
 def test_stanza_is_left_as_it_was(parser):
     from stanza.models.depparse.data import DataLoader
     from stanza.pipeline import depparse_processor
