@@ -197,8 +197,10 @@ def _found(
         state, beams = state.longer(logs, options)
         leaving, remaining = look(state.done)
         if remaining is not None:
-            columns = state.sentences, *state.found(options.length_penalty)
-            for place, *rows in zip(*(column[leaving].tolist() for column in columns), strict=True):
+            # the last digit of a power depends on its place in a tensor
+            left = select(state, leaving)
+            columns = left.sentences, *left.found(options.length_penalty)
+            for place, *rows in zip(*(column.tolist() for column in columns), strict=True):
                 yield place, _read(*rows)
             state, constraints = select(state, remaining), constraints.select(remaining)
             beams = beams[remaining]
