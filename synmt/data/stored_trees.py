@@ -31,7 +31,6 @@ import pyarrow as pa
 from synmt.arrays import FloatArray, IntArray
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.vocabulary import word_of
-from synmt.errors import SynmtError
 from synmt.files.schemas import TreeFacts
 from synmt.syntax.feature_signals import cases_of
 from synmt.syntax.merging import merge_unowned
@@ -79,19 +78,10 @@ class WholeTree:
 
 
 class StoredTrees:
-    """The trees of one shard, read row by row.
+    """The trees of one shard, read row by row."""
 
-    rows: the number of rows of its text.
-    """
-
-    def __init__(self, path: Path, rows: int) -> None:
+    def __init__(self, path: Path) -> None:
         table = ArrowTable(path, TreeFacts)
-        if len(table) != rows:
-            raise SynmtError(
-                f"has {len(table)} rows, but its text has {rows}",
-                where=str(path),
-                do="Prepare again",
-            )
         facts, whole = table.facts, table.facts.get("whole", False)
         features = facts.get("features", {})
         self._before = table.numbers("before") if whole else None
