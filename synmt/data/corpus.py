@@ -133,7 +133,9 @@ class Split:
         examples: list[Example] = []
         for shard, row in zip(shards.tolist(), rows.tolist(), strict=True):
             lines, source, target = self._columns[shard]
-            trees = {side: stored[shard].tree(row) for side, stored in self._trees.items()}
+            trees: dict[Side, Tree | WholeTree] = {
+                side: stored[shard].tree(row) for side, stored in self._trees.items()
+            }
             examples.append(Example(int(lines[row]), source[row], target[row], trees))
         return examples
 

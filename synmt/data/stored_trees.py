@@ -190,14 +190,12 @@ class TreeColumns:
             "counts": counts,
             "arcs": names["arc_relations"] if self._has_arcs else None,
             "arc_mass": dict(zip(names["arc_relations"], masses, strict=True)),
-        }
-        if self._whole:
-            facts["whole"] = True
-        if self._features:
-            facts["features"] = {
+            "whole": self._whole,
+            "features": {
                 name: {"values": names[name], "counts": self._totals(name)}
                 for name in self._features
-            }
+            },
+        }
         columns = {
             name: pa.array(rows, type=pa.int8()) if name == "before" else lists(rows)
             for name, rows in self._rows.items()
