@@ -140,7 +140,7 @@ def test_a_pair_in_a_wrong_language_is_dropped():
 
 def test_a_language_that_cannot_be_told_is_refused(corpus):
     recipe = FilterRecipe(language=True)
-    with pytest.raises(UsageError, match="does not know the language 'tlh'"):
+    with pytest.raises(UsageError, match="does not know the language tlh"):
         judge_pairs(corpus.train, recipe, ("en", "tlh"), lines=10, where=Path())
 
 
