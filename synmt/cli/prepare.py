@@ -107,6 +107,4 @@ def show_corpus(prepared: Prepared) -> None:
     corpus = prepared.corpus
     title = f"{corpus.name}, {corpus.source}-{corpus.target}: {prepared.folder}"
     data = PreparedCorpus.open(prepared.folder)
-    console.show_aside(
-        corpus_table(data, tuple(prepared.trees.values()), corpus.parts, title=title)
-    )
+    console.show_aside(corpus_table(data, tuple(prepared.trees.values()), title=title))

@@ -177,7 +177,7 @@ class ShardAnnotator:
         columns = TreeColumns(
             whole=self.whole, constituents=self.constituents, features=self.features
         )
-        counts = dict.fromkeys(COUNTS, 0)
+        counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
         for row in rows:
             parse, before = self._parse(row.tree), row.before
             if row.ids is None:

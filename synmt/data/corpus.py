@@ -103,9 +103,7 @@ class Split:
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
         self._trees: dict[Side, list[StoredTrees]] = {
-            side: [
-                StoredTrees(folder / annotation / table.path.name, len(table)) for table in tables
-            ]
+            side: [StoredTrees(folder / annotation / table.path.name) for table in tables]
             for side, annotation in annotations.items()
         }
 
@@ -134,7 +132,9 @@ class Split:
         examples: list[Example] = []
         for shard, row in zip(shards.tolist(), rows.tolist(), strict=True):
             lines, source, target = self._columns[shard]
-            trees = {side: stored[shard].tree(row) for side, stored in self._trees.items()}
+            trees: dict[Side, Tree | WholeTree] = {
+                side: stored[shard].tree(row) for side, stored in self._trees.items()
+            }
             examples.append(Example(int(lines[row]), source[row], target[row], trees))
         return examples
 
@@ -145,19 +145,9 @@ def shard_name(split: str, shard: int) -> str:
 
 
 def _read_facts(path: Path, schema: type[T]) -> T:
-    do = "Remove the folder, and prepare again"
+    do = "Run `synmt prepare` with its recipe, after removing the folder"
     found = read_json_if_there(path, Versioned, do=do)
-    if found is None:
-        raise SynmtError(
-            "not a complete prepared corpus",
-            where=str(path.parent),
-            do="Run `synmt prepare` with its recipe",
-        )
-    if found["format"] != FORMAT:
-        raise SynmtError(
-            f"prepared in format {found['format']}",
-            where=str(path),
-            allowed=f"This synmt reads format {FORMAT}",
-            do="Prepare again into another folder",
-        )
+    if found is None or found["format"] != FORMAT:
+        what = f"not a complete prepared corpus in format {FORMAT}"
+        raise SynmtError(what, where=str(path.parent), do=do)
     return read_json(path, schema, do=do)

@@ -31,7 +31,6 @@ import pyarrow as pa
 from synmt.arrays import FloatArray, IntArray
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.vocabulary import word_of
-from synmt.errors import SynmtError
 from synmt.files.schemas import TreeFacts
 from synmt.syntax.feature_signals import cases_of
 from synmt.syntax.merging import merge_unowned
@@ -79,19 +78,10 @@ class WholeTree:
 
 
 class StoredTrees:
-    """The trees of one shard, read row by row.
+    """The trees of one shard, read row by row."""
 
-    rows: the number of rows of its text.
-    """
-
-    def __init__(self, path: Path, rows: int) -> None:
+    def __init__(self, path: Path) -> None:
         table = ArrowTable(path, TreeFacts)
-        if len(table) != rows:
-            raise SynmtError(
-                f"has {len(table)} rows, but its text has {rows}",
-                where=str(path),
-                do="Prepare again",
-            )
         facts, whole = table.facts, table.facts.get("whole", False)
         features = facts.get("features", {})
         self._before = table.numbers("before") if whole else None
@@ -200,14 +190,12 @@ class TreeColumns:
             "counts": counts,
             "arcs": names["arc_relations"] if self._has_arcs else None,
             "arc_mass": dict(zip(names["arc_relations"], masses, strict=True)),
-        }
-        if self._whole:
-            facts["whole"] = True
-        if self._features:
-            facts["features"] = {
+            "whole": self._whole,
+            "features": {
                 name: {"values": names[name], "counts": self._totals(name)}
                 for name in self._features
-            }
+            },
+        }
         columns = {
             name: pa.array(rows, type=pa.int8()) if name == "before" else lists(rows)
             for name, rows in self._rows.items()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from synmt.arrays import SIDES
-from synmt.corpora.corpus import CorpusPart, rows_of_parts
 from synmt.data.corpus import PreparedCorpus
 from synmt.reporting.values import Kind, Quantity, Table, Value, count_column, text_column
 
@@ -13,20 +12,14 @@ from synmt.reporting.values import Kind, Quantity, Table, Value, count_column, t
 def corpus_table(
     prepared: PreparedCorpus,
     annotations: Sequence[str] = (),
-    parts: Sequence[CorpusPart] = (),
     *,
     title: str = "",
 ) -> Table:
-    """Make the table; with annotations, also of how their words match the pieces, with parts of
-    their rows."""
+    """Make the table; with annotations, also of how their words match the pieces."""
     facts = prepared.facts
     splits = [facts["splits"]["train"], facts["splits"]["valid"]]
     rows: list[list[Value]] = [["lines", *(split["lines"] for split in splits)]]
     rows.append(["kept", *(split["rows"] for split in splits)])
-    kept = rows_of_parts(parts, prepared.split("train").lines) if parts else []
-    for part, of_part in zip(parts, kept, strict=True):
-        name = f"kept of {part.name}{part.tag and f', {part.tag}'}"
-        rows.append([name, f"{len(of_part):,} × {part.weight:g} per epoch", None])
     for reason in splits[0]["reasons"]:
         dropped = [split["reasons"].get(reason, 0) for split in splits]
         if reason != "kept" and any(dropped):

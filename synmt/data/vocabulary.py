@@ -72,11 +72,9 @@ class Vocabulary(ABC):
         """Return the number of a tag; raises SynmtError if the vocabulary was learned without
         it."""
         ids = self.encode_ids(tag)
-        if len(ids) != 1 or ids[0] == UNK:
-            raise SynmtError(
-                f"the vocabulary has no tag {tag}",
-                do="Learn a new vocabulary, or use a tag that it has",
-            )
+        if len(ids) != 1 or UNK in ids:
+            do = "Learn a new vocabulary, or use a tag that it has"
+            raise SynmtError(f"the vocabulary has no tag {tag}", do=do)
         return ids[0]
 
     @abstractmethod

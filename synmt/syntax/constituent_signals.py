@@ -53,13 +53,11 @@ def boundary_heights(merges: IntArray) -> IntArray:
     found = np.zeros(len(merges), dtype=np.int64)  # (W - 1,)
     words = [{word} for word in range(len(merges) + 1)]
     for (left, right), height in zip(merges.tolist(), heights(merges), strict=True):
-        few, many = sorted((words[left], words[right]), key=len)
-        for word in few:
-            for boundary, neighbour in ((word - 1, word - 1), (word, word + 1)):
-                if neighbour in many:
-                    found[boundary] = height
-        many |= few
-        words.append(many)
+        for word in words[left]:
+            for neighbour in (word - 1, word + 1):
+                if neighbour in words[right]:
+                    found[min(word, neighbour)] = height
+        words.append(words[left] | words[right])
     return found
 
 

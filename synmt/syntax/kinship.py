@@ -94,9 +94,9 @@ def edges(names: tuple[str, ...] | None) -> Signal:
     """Make the signal that numbers arcs: of one relation if there are no names, otherwise with the
     number of each."""
     compute = partial(arcs_of_pairs, names=names)
-    if names is None:
-        return Signal("edges", needs="parents", compute=compute, pad=0)
-    return Signal(f"edges.{fingerprint(names)}", needs="relations", compute=compute, pad=0)
+    name = "edges" if names is None else f"edges.{fingerprint(names)}"
+    needs = "parents" if names is None else "relations"
+    return Signal(name, needs=needs, compute=compute, pad=0)
 
 
 DEPTH = Signal("depth", needs="parents", compute=depth, pad=-1)

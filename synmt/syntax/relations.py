@@ -144,11 +144,7 @@ def group_numbers(groups: Groups) -> dict[str, int]:
 def unknown_relations(relations: Iterable[str], known: Iterable[str]) -> list[str]:
     """List the distinct relations that are unknown, with and without their subtype."""
     names = set(known)
-    return [
-        name
-        for name in dict.fromkeys(relations)
-        if name not in names and base_name(name) not in names
-    ]
+    return [name for name in dict.fromkeys(relations) if not {name, base_name(name)} & names]
 
 
 def unknown_warning(

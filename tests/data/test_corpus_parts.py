@@ -16,12 +16,10 @@ from synmt.data.annotate import annotate, annotation_name
 from synmt.data.epoch import epoch_rows
 from synmt.data.prepare import prepared_folder
 from synmt.data.stream import Position, Reader
-from synmt.data.summary import corpus_table
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
-from synmt.reporting.text import shown_rows
 
 NAMES = re.findall(r"\w+", "monkey banana apple tree girl boy river stone bird house")
 NEWS = [(f"The {a} sees a {b}.", f"{a} sieht {b}.") for a in NAMES for b in NAMES if a < b]
@@ -157,12 +155,6 @@ def test_weights_do_not_prepare_the_text_again_but_tags_do(tmp_path, corpus):
     assert name() == name(*untagged)
     assert name(*PARTS) == name(*reweighted(3, 3, 3))
     assert len({name(), name(*PARTS), name(replace(PARTS[0], tag="<A>"), *PARTS[1:])}) == 3
-
-
-def test_the_table_shows_the_rows_of_each_part(data):
-    shown = {row[0]: row[1] for row in shown_rows(corpus_table(data, parts=PARTS))}
-    assert shown["kept of talks"] == "45 × 2.5 per epoch"
-    assert shown["kept of back, <BT>"] == "45 × 0.5 per epoch"
 
 
 # tags

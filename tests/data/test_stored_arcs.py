@@ -47,7 +47,7 @@ def stored_chains(path, rows, arcs):
     facts = {"relations": ["_"] * 9, "tags": ["_"] * 9, "relation_counts": []}
     facts |= {"arcs": rows[0].names if arcs else None, "counts": dict.fromkeys(COUNTS, 0)}
     path.write_bytes(table_bytes(columns | arcs, facts))
-    return StoredTrees(path, len(rows))
+    return StoredTrees(path)
 
 
 def test_arcs_of_an_older_corpus_are_read(tmp_path):
@@ -72,7 +72,7 @@ def test_arcs_come_back_and_take_at_most_six_bytes_each(tmp_path):
         sizes.append((tmp_path / "trees").write_bytes(columns.to_bytes(dict.fromkeys(COUNTS, 0))))
     # names, counts and padding of the file are not for each arc
     assert sizes[1] - sizes[0] < 6 * sum(len(row.words) for row in rows) + 4_000
-    stored = StoredTrees(tmp_path / "trees", len(rows))
+    stored = StoredTrees(tmp_path / "trees")
     for number, row in enumerate(rows):
         read = stored.tree(number).parse.arcs
         assert replace(read, probabilities=row.probabilities) == row
