@@ -41,6 +41,10 @@ class SynmtError(Exception):
         `raise error.with_(do="…") from error`."""
         return type(self)(**(vars(self) | parts))
 
+    def with_advice(self, more: str) -> Self:
+        """Copy the error with one more sentence of what to do; an empty one changes nothing."""
+        return self.with_(do=_sentences(self.do, more))
+
 
 def _sentences(*parts: str) -> str:
     """Join parts that are not empty as sentences."""
@@ -145,7 +149,7 @@ def adding_advice(more: str) -> Iterator[None]:
     try:
         yield
     except SynmtError as error:
-        raise error.with_(do=_sentences(error.do, more)) from error
+        raise error.with_advice(more) from error
 
 
 def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "") -> UsageError:

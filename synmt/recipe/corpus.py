@@ -65,6 +65,14 @@ class CorpusItem(_Annotations):
     seed: int = Field(default=1, ge=0)
     """Seed of the drawn pairs."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_id(cls, values: Any) -> Any:
+        """Turn an id, or the files of a split, into an item."""
+        if isinstance(values, str):
+            return {"id": values}
+        return dict(values) if isinstance(values, SplitFiles) else values
+
     @model_validator(mode="after")
     def _one_text(self) -> CorpusItem:
         pair = self.source is not None and self.target is not None
@@ -136,21 +144,14 @@ class CorpusRecipe(StrictModel):
             return values
         values = {key: value for key, value in values.items() if value is not None}
         if "train" in values:
-            values["train"] = tuple(map(_item, _listed(values["train"])))
-        if "valid" in values:
-            values["valid"] = _item(values["valid"])
-        tests = values.get("test", {})
-        if not isinstance(tests, dict):
+            values["train"] = tuple(_listed(values["train"]))
+        if not isinstance(values.get("test", {}), dict):
             # public test sets have their ids as their names
-            items = list(map(_item, _listed(tests)))
-            refuse(
-                (
-                    not all(isinstance(item, dict) and "id" in item for item in items),
-                    "files in `test` need a name: `test: {news: {source: …, target: …}}`",
-                ),
-            )
-            tests = {str(item["id"]): item for item in items}
-        values["test"] = {name: _item(item) for name, item in tests.items()}
+            tests = _listed(values["test"])
+            ids = [test.get("id") if isinstance(test, dict) else test for test in tests]
+            example = "`test: {news: {source: …, target: …}}`"
+            refuse((not all(ids), f"files in `test` need a name: {example}"))
+            values["test"] = dict(zip(map(str, ids), tests, strict=True))
         return values
 
     @model_validator(mode="after")
@@ -179,22 +180,10 @@ class CorpusRecipe(StrictModel):
         for name, item in self.test.items():
             # the name is that of a folder; an id has its own name
             wrong = name in ("train", "valid") or (name != item.id and not _NAME.fullmatch(name))
-            refuse(
-                (
-                    wrong,
-                    f"'{name}' cannot be the name of a test set: use letters, digits and . _ + -, "
-                    "not train or valid",
-                )
-            )
+            advice = "use letters, digits and . _ + -, not train or valid"
+            refuse((wrong, f"'{name}' cannot be the name of a test set: {advice}"))
         return self
 
 
 def _listed(values: Any) -> list[Any]:
     return list(values) if isinstance(values, list | tuple) else [values]
-
-
-def _item(values: Any) -> Any:
-    """Turn the description of a part of a text into the values of a CorpusItem: an id, or files."""
-    if isinstance(values, str):
-        return {"id": values}
-    return dict(values) if isinstance(values, SplitFiles) else values
