@@ -84,7 +84,7 @@ class ParseArguments:
     ] = False
 
 
-@partial(command, reads_runs=False)
+@command
 def parse(options: ParseArguments) -> None:
     """Parse raw text: one dependency tree for each line, in CoNLL-U.
 

@@ -158,9 +158,8 @@ def _train_all(
                 yield number, run.folder, pack(Run(run.folder))
 
     def lost(item: _Item, error: SynmtError) -> TrainedRun:
-        return TrainedRun(
-            item[0], FailedRun(item[1], str(error.with_advice(RESUME_ADVICE * overwrite)))
-        )
+        with_advice = error.with_(do=f"{error.do}. {RESUME_ADVICE}") if overwrite else error
+        return TrainedRun(item[0], FailedRun(item[1], str(with_advice)))
 
     gpu = any(run.recipe.training.device != "cpu" for run in runs)
     for trained in cluster.run(_train, state, items(), where=data, long=LongWork(stop, lost, gpu)):

@@ -9,7 +9,7 @@ from typing import Any
 
 from synmt.decode.inputs import Trees
 from synmt.decode.loaded_model import LoadedModel
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError, adding_advice
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
@@ -103,14 +103,9 @@ def recorded_parser(identity: Mapping[str, Any] | None, device: str, *, arcs: bo
     """
     if identity is None:
         raise unknown_parser(do="Provide a tree for each line with `--parses FILE.conllu`")
-    try:
+    do = "Give its new folder with `--parser FOLDER`, or the trees with `--parses FILE.conllu`"
+    with adding_advice(do):
         parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
-    except SynmtError as error:
-        do = (
-            "Give its new folder with `--parser FOLDER` (translate, score), or the trees with "
-            "`--parses FILE.conllu`"
-        )
-        raise error.with_advice(do) from None
     if difference := parser_difference(identity, parser.identity):
         _logger.warning(f"the parser is not the one that the model was trained with: {difference}")
     return parser

@@ -88,23 +88,6 @@ def for_xml(text: str) -> str:
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
-_CHARACTERS = 11
-"""Characters of _POINTS that fit into an inch."""
-_POINTS = 9.0
-
-
-def fit_text(text: str, inches: float, *, size: float = _POINTS) -> str:
-    """Break text into lines of a font size in points that are at most that many inches long."""
-    return "\n".join(wrap(text, max(8, int(inches * _CHARACTERS * _POINTS / size))))
-
-
-def fit_names(names: Sequence[str], inches: float) -> tuple[list[str], int]:
-    """Break the names of a legend into lines, and choose its number of columns; a mark takes half
-    an inch."""
-    columns = int(inches / (0.5 + max(map(len, names)) / _CHARACTERS))
-    return [fit_text(name, inches - 0.5) for name in names], min(max(1, columns), len(names))
-
-
 def check_plot(path: Path) -> None:
     """Raise UsageError for a file name that is not of a picture format, and SynmtError without
     matplotlib."""
