@@ -11,12 +11,14 @@ from typing import Any
 import yaml
 
 from synmt.errors import UsageError
-from synmt.files.reading import ANY_FORMAT, read_lines
 
 
 def load_yaml(path: Path) -> Any:
     """Read a YAML file; raises UsageError with the line of a syntax error."""
-    text = "\n".join(read_lines(path, allowed=ANY_FORMAT))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the file as UTF-8 ({error})", where=str(path)) from None
     return _parse_yaml(text, str(path))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import shipped
 from each import of_each
-from refusing import assert_fails, assert_refused
+from refusing import assert_refused
 from shipped import PATHS
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
@@ -235,4 +235,4 @@ def test_a_file_that_is_no_recipe_is_refused_with_the_reason(tmp_path):
     for name in ("loop", "none"):
         assert_refused("there is no file or shipped", load_recipe, tmp_path / f"{name}.yaml")
     (tmp_path / "r.yaml").write_bytes(b"\xff")
-    assert_fails(r"r\.yaml: line 1 is not UTF-8", load_recipe, tmp_path / "r.yaml")
+    assert_refused(r"r\.yaml: cannot read the file as UTF-8", load_recipe, tmp_path / "r.yaml")
