@@ -118,17 +118,28 @@ def started_processes(workers: int) -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block; processes that start in it never hear it."""
-    # Windows has no masks
-    change_mask = getattr(signal, "pthread_sigmask", None)
-    if change_mask is None:
+    """Delay Ctrl-C until the end of the block; processes that start in it ignore it from the
+    start."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is None
+    ):
         yield
         return
-    mask = change_mask(signal.SIG_BLOCK, {signal.SIGINT})
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    # the mask is for the processes, which inherit it; here, another thread may get the signal.
+    # Windows has no masks
+    change_mask = getattr(signal, "pthread_sigmask", None)
+    mask = change_mask and change_mask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        change_mask(signal.SIG_SETMASK, mask)
+        if change_mask:
+            change_mask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, before)
+        if seen:
+            signal.raise_signal(signal.SIGINT)
 
 
 def feed(

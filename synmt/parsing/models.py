@@ -40,7 +40,7 @@ def locate(model: str, language: str) -> Path:
     resources = read_json_if_there(folder / "resources.json", dict[str, Any], do=do) or {}
     entry = resources.get(language)
     # an alias points to the folder of another language
-    if isinstance(entry, dict) and (folder / str(entry.get("alias", language))).is_dir():
+    if isinstance(entry, dict) and os.path.isdir(folder / str(entry.get("alias", language))):
         return folder
     if model == "compact":
         raise UsageError(
