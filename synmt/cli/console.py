@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from synmt.reporting.values import Report, Table
 
 
-_settings = {"debug": False}
+_settings = {"debug": False, "quiet": False}
 _logger = logging.getLogger("synmt")
 """The parent of all loggers of the library. `configure` adds the handlers that show their messages
 to users."""
@@ -49,7 +49,7 @@ def configure(
     quiet: only warnings and errors; verbose: details too.
     log_file: receives everything, with the time of each message.
     """
-    _settings["debug"] = debug
+    _settings.update(debug=debug, quiet=quiet)
     for handler in list(_logger.handlers):
         _logger.removeHandler(handler)
         handler.close()
@@ -140,8 +140,17 @@ def _width(stream: TextIO) -> int | None:
 
 @contextmanager
 def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -> Iterator[Advance]:
-    """Show the progress of a job: a plain line every few seconds.
+    """Show the progress of a job: a bar on a terminal, otherwise a plain line every few seconds.
 
     Yields a function that takes the amount of work done since its last call, in `unit`.
     """
-    yield plain_lines(remark, what, total, unit, every)
+    if not sys.stderr.isatty():
+        yield plain_lines(remark, what, total, unit, every)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    shown = f"{what} ({unit})"
+    with Progress(console=Console(stderr=True), transient=True, disable=_settings["quiet"]) as bar:
+        task = bar.add_task(visible(shown), total=total)
+        yield lambda amount: bar.advance(task, amount)

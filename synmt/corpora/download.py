@@ -21,7 +21,7 @@ from typing import Any
 from synmt import __version__
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, offline, sha256, stored_sha256
-from synmt.files.writing import reporting_os_errors
+from synmt.files.writing import reporting_os_errors, without_link
 from synmt.reporting.progress import progress
 
 _logger = logging.getLogger(__name__)
@@ -257,7 +257,7 @@ def _receive(response: Any, partial: Path, done: int) -> None:
     with (
         progress(f"download {partial.stem}", total / _MEGABYTE or None, "MB") as advance,
         reporting_os_errors(partial),
-        open(partial, "ab" if done else "wb") as stream,
+        open(without_link(partial), "ab" if done else "wb") as stream,
     ):
         if version:
             # without it, a download cannot be continued

@@ -27,8 +27,9 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, count, tee
 from pathlib import Path
 from statistics import fmean
@@ -165,11 +166,26 @@ def format_json(record: Record, translation: Translation, *, n_best: bool = Fals
         rescored = round(translation.rescored, _DIGITS)
         other = _candidate_fields(translation.other.best)
         fields["override"] = {**other, "own_log_probability": rescored}
-    copied = [
-        f"{json.dumps(f'input_{name}' if name in fields else name)}: {value}, "
-        for name, value in record.fields
-    ]
+    if renamed := [name for name, _ in record.fields if name in fields]:
+        _warn_renamed(*renamed)
+    taken = {*fields, *(name for name, _ in record.fields)}
+    copied = list[str]()
+    for name, value in record.fields:
+        copied.append(f"{json.dumps(_free(name, taken) if name in fields else name)}: {value}, ")
     return f"{{{''.join(copied)}{json_text(fields, ensure_ascii=False)[1:]}\n"
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name = f"input_{name}"
+    return name
+
+
+@cache
+def _warn_renamed(*names: str) -> None:
+    """Warn of fields with new names; the cache lets a stream of such objects cause one warning."""
+    new = ", ".join(f"`input_{name}`" for name in names)
+    _logger.warning("fields of the input that the output has too are copied as %s", new)
 
 
 def _candidate_fields(candidate: Candidate) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from synmt.evaluation.significance import (
     spread,
     welch_test,
 )
+from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.evaluation.systems import (
     System,
     group_paths,
@@ -173,6 +174,7 @@ def compare_systems(
         comet_model=options.comet_model,
         beer_folder=options.beer_folder,
     )
+    warn_of_unspaced("the reference", first.reference, metrics, scoring.tokenize)
     made, results = {name: make_metric(name, scoring) for name in metrics}, {}
     with progress("scoring", len(made), "metrics") as advance:
         for name, metric in made.items():

@@ -30,8 +30,9 @@ def write_atomically(
     r"""Open a file that gets its name only if the block ends without an error (write, fsync,
     rename).
 
-    Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link
-    stays, and its target is replaced. A pipe, a device and `/dev/stdout` are written directly.
+    Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link is
+    replaced: in a run of somebody else it may lead to any file. A pipe, a device and `/dev/stdout`
+    are written directly.
 
     pack: compresses into `.gz`, in place of the gzip module.
     """
@@ -48,8 +49,19 @@ def write_atomically(
 def write_output(
     path: Path | None, *, pack: Packer | None = None
 ) -> contextlib.AbstractContextManager[IO[str]]:
-    """Open the output of a command as `write_atomically` does; None is standard output."""
-    return contextlib.nullcontext(sys.stdout) if path is None else write_atomically(path, pack=pack)
+    """Open the output of a command as `write_atomically` does, but behind a symbolic link; None is
+    standard output."""
+    if path is None:
+        return contextlib.nullcontext(sys.stdout)
+    return write_atomically(path if is_stream(path) else os.path.realpath(path), pack=pack)
+
+
+def without_link(path: Path) -> Path:
+    """Remove a symbolic link in the place of a file that is written piece by piece: in a run of
+    somebody else it may lead to any file."""
+    if path.is_symlink():
+        path.unlink()
+    return path
 
 
 @contextlib.contextmanager
@@ -68,9 +80,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Name a temporary file or folder, which takes the place of another one, or of what a link
-    leads to, if the block ends without an error."""
-    path = Path(os.path.realpath(path))
+    """Name a temporary file or folder, which takes the place of another one, or of a link, if the
+    block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{UNFINISHED}")
     try:
@@ -109,8 +120,8 @@ def write_json(path: Path, values: Any, **options: Any) -> None:
 
 @contextlib.contextmanager
 def write_folder_atomically(path: str | Path) -> Iterator[Path]:
-    """Provide a folder to fill. It replaces an older one, or the one behind a link, if the block
-    ends without error."""
+    """Provide a folder to fill. It replaces an older one, or a link, if the block ends without
+    error."""
     path = Path(path)
     with reporting_os_errors(path):
         with _replacing(path) as temporary:
@@ -152,7 +163,7 @@ def locked(folder: Path, what: str) -> Iterator[None]:
     # `synmt --help` does not need it
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / "lock", timeout=0)
+    lock = FileLock(without_link(folder / "lock"), timeout=0)
     try:
         with reporting_os_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -186,10 +197,12 @@ def set_usual_mode(path: str | Path) -> None:
 
 
 def open_streams() -> None:
-    """Prepare the standard streams: UTF-8 with plain line ends; a closed one becomes empty."""
+    """Prepare the standard streams: UTF-8 with plain line ends. A closed input is empty; to write
+    to a closed output raises OSError."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+            handle = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            setattr(sys, name, os.fdopen(handle, mode))
     # the name of a file may be no UTF-8
     for stream, errors in ((sys.stdin, "strict"), (sys.stdout, "surrogateescape")):
         stream.reconfigure(encoding="utf-8", newline="\n", errors=errors)  # type: ignore[union-attr]

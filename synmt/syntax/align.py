@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from unicodedata import normalize
 
 import numpy as np
 
@@ -21,14 +22,17 @@ class MisplacedWordError(Exception):
 
     def __init__(self, number: int, word: str, found: str) -> None:
         self.number, self.word, self.found = number, word, found
-        super().__init__(f"word {number} is '{word}', but the text continues with '{found}'")
+        what = f"word {number} is '{word}', but the text continues with '{found}'"
+        if word and normalize("NFC", found).startswith(normalize("NFC", word)):
+            what += ", which is another Unicode normalization"
+        super().__init__(what)
 
     def explained(self, where: str) -> SynmtError:
         """Make the error for the user; `where` names the tree."""
         return SynmtError(
             f"the tree does not match the text: {self}",
             where=where,
-            allowed="Only whitespace may differ, and characters that look alike are not the same",
+            allowed="Only whitespace may differ",
             do="Check that trees and text belong together, line by line, or parse the text again",
         )
 

@@ -18,6 +18,7 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import task_corpus, with_bracketings, with_trees, without_filters
+from synmt.files.language import warn_of_file
 from synmt.files.schemas import ParseCost
 from synmt.syntax.arcs import without_arcs
 from synmt.tokenization.word_tokenizer import WordTokenizer
@@ -212,6 +213,10 @@ class PieceStage(_DataStage[Path]):
         return self._folder
 
     def make(self) -> Path:
+        raw = self.of.text.result
+        for files in raw.splits().values():
+            warn_of_file(files.source, raw.source, other=raw.target)
+            warn_of_file(files.target, raw.target, other=raw.source)
         prepare(self.recipe, self.of.task.result, self._folder, self.of.vocabularies)
         return self._folder
 

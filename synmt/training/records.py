@@ -12,7 +12,7 @@ from synmt.arrays import json_text
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.schemas import LogLine
-from synmt.files.writing import reporting_os_errors, write_atomically
+from synmt.files.writing import reporting_os_errors, without_link, write_atomically
 from synmt.recipe.schema import TrainingRecipe
 
 
@@ -135,7 +135,8 @@ class Log:
     def write(self, record: LogRecord) -> None:
         """Append one record."""
         kind = type(record).__name__.removesuffix("Record").lower()
-        with reporting_os_errors(self.path), open(self.path, "a", encoding="utf-8") as out:
+        path = without_link(self.path)
+        with reporting_os_errors(path), open(path, "a", encoding="utf-8") as out:
             # the gradient norm of an fp16 step may be infinite
             out.write(json_text({"kind": kind, **asdict(record)}) + "\n")
         if self._board is not None and not isinstance(record, EndRecord):

@@ -14,6 +14,7 @@ from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import RETRANSLATE
 from synmt.evaluation.metrics import cached_score, make_metric, options_of, score
 from synmt.evaluation.outputs import tokens_folder
+from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.checksums import recording
 from synmt.files.json_files import read_json
 from synmt.files.reading import read_lines
@@ -114,6 +115,8 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def _write_scores(folder: Path, recipe: Recipe, text: _Texts, words: _Texts) -> None:
     settings, cache, values = recipe.evaluation, folder / "segments", {}
     scored = words if settings.on == "tokens" else text
+    names, tokenize = settings.metrics, settings.tokenize
+    warn_of_unspaced(folder.name, scored["reference"], names, tokenize)
     # it belongs to the translations that were here before
     remove(cache)
     for name in settings.metrics:

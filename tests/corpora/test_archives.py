@@ -100,7 +100,7 @@ LINKS = [
 ]
 
 
-@pytest.mark.parametrize("content", LINKS)
+@pytest.mark.parametrize("content", LINKS, ids=["symbolic", "hard", "zip"])
 def test_links_are_not_followed(place, content):
     with pytest.raises(SynmtError, match=r"the archive has no file c\.de"):
         read("c.de", files=[place("a", content)])
