@@ -219,7 +219,8 @@ def _check(options: ScoreArguments, typed: Typed) -> None:
         raise UsageError(f"{task} needs a model", do="Add `--run RUN`")
     if task == "--target" and (not options.source or len(options.runs) > 1):
         raise UsageError("--target needs --source and one model", do="Add `--source FILE`")
-    if options.sentences in (options.reference, options.source, *options.systems):
+    inputs = (options.reference, options.source, *options.systems)
+    if options.sentences is not None and options.sentences in inputs:
         raise UsageError("the output would replace an input", where=str(options.sentences))
     names = ("systems", "reference", "source", "target", "parses")
     piped({name: getattr(options, name) for name in names})
