@@ -12,7 +12,7 @@ from results_compared import Results
 from results_plan import Plan
 from results_statistics import REAL, Difference, Line, adjusted, average
 
-from synmt.reporting.values import Column, Interval, Marked, Table, Value
+from synmt.reporting.values import Column, Interval, Table, Value, Written
 
 Tables = Iterator[tuple[str, Table]]
 """Tables and what is written above them."""
@@ -35,7 +35,7 @@ def difference(found: Difference | None, of_test: str = "", *, unstable: bool = 
     """
     cells: list[Value] = [None, None, None]
     if found:
-        value = Marked(found.value, "*") if found.is_real else found.value
+        value = Written(found.value, f"{found.value:+.2f} *") if found.is_real else found.value
         cells = (
             [value, None, "unstable"]
             if unstable

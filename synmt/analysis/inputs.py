@@ -1,16 +1,15 @@
 """Steps that several analyses share: read a test set and its translations by systems, parse its
-lines, write a figure."""
+lines."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from synmt.analysis.options import SystemOptions
-from synmt.errors import SynmtError, UsageError, unknown_name
+from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs, from_run
 from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
@@ -18,8 +17,6 @@ from synmt.reporting.progress import progress
 from synmt.run_folder import Run, find_run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from synmt.analysis.forward_passes import ParsedText
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
@@ -28,16 +25,8 @@ if TYPE_CHECKING:
     from synmt.recipe.schema import Recipe
     from synmt.syntax.parse import Parse
 
-_logger = logging.getLogger(__name__)
-
 _LINES_AT_ONCE = 256
 """How many lines are parsed between two updates of the progress."""
-
-
-def check_name(name: str, names: Sequence[str], what: str) -> None:
-    """Raise UsageError if a value of the option `--what` is not one of its names."""
-    if name not in names:
-        raise unknown_name(what, name, names, where=f"--{what}")
 
 
 def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
@@ -50,23 +39,15 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
     return from_run(run, test)
 
 
-def find_parser(
-    recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]
-) -> StanzaParser:
+def find_parser(recipe: Recipe, side: Side, model: str | None) -> StanzaParser:
     """Find the parser or tagger of one side: the model that the user named, else the recipe's or
     Stanza's default."""
     from synmt.training.tree_sources import make_parser, parser_section
 
-    try:
+    section = parser_section(side)
+    do = f"Name a model with `--parser FOLDER`, or in the recipe, as `{section}.model`"
+    with adding_advice(do):
         return make_parser(recipe, side, model)
-    except SynmtError as error:
-        language = recipe.language_of(side)
-        why = f"{error.where}: {error.what}" if error.where else error.what
-        raise error.with_(
-            what=f"no Stanza model for '{language}' to {to} the {side} ({why})",
-            where="",
-            do=f"Name one with `--parser FOLDER` (or `{parser_section(side)}.model` in the recipe)",
-        ) from None
 
 
 def file_language(path: Path | None, side: Side) -> str:
@@ -97,7 +78,7 @@ def parse_text(
     from synmt.analysis.forward_passes import ParsedText
 
     recorded = named is None and side == "source" and translator.parser_identity is not None
-    parser = translator.parser if recorded else find_parser(run.recipe(), side, named, to="parse")
+    parser = translator.parser if recorded else find_parser(run.recipe(), side, named)
     parses = parse_lines(parser, source if target is None else target)
     read = parses if recorded and translator.reads_trees else None
     return ParsedText(side, source, target, parses, read), name_parser(parser)
@@ -151,16 +132,8 @@ def as_read(translator: Translator, text: ParsedText) -> str:
     return ", as the model reads it" if control.idle else changed
 
 
-def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> None:
-    """Draw a figure into a file as `save_figure` does, and log its path."""
-    from synmt.reporting.figures import save_figure
-
-    save_figure(draw, path, grid=grid)
-    _logger.info("plot: %s", path)
-
-
 def scoring_options(
-    outputs: Outputs, tokenize: str | None, lowercase: bool | None, metric: str = "bleu"
+    outputs: Outputs, tokenize: str | None, lowercase: bool | None
 ) -> MetricOptions:
     """Choose how to score: as the user says, else as the run's recipe does."""
     return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)

@@ -108,27 +108,27 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> None:
-    """Draw a figure in the common style into a file; `grid`: the axis with grid lines.
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Draw a figure in the common style into a file.
 
     An SVG file has all characters: it contains text, and the program that shows it finds the fonts.
     """
     check_plot(path)
-    drawn = _render(draw, path.suffix.lstrip(".").lower(), grid)
+    drawn = _render(draw, path.suffix.lstrip(".").lower())
     with write_atomically(path, binary=True) as stream:
         stream.write(drawn)
 
 
 def svg_of(draw: Callable[[], Figure]) -> str:
     """Draw a figure in the common style as SVG."""
-    return _render(draw, "svg", "y").decode("utf-8")
+    return _render(draw, "svg").decode("utf-8")
 
 
-def _render(draw: Callable[[], Figure], kind: str, grid: str) -> bytes:
+def _render(draw: Callable[[], Figure], kind: str) -> bytes:
     import matplotlib
 
     dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()
-    style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
+    style = {**STYLE, "font.family": _fonts()}
     with warnings.catch_warnings(), matplotlib.rc_context(style):
         if kind == "svg":
             # its letters are text: the program that shows it has the fonts

@@ -10,8 +10,6 @@ from synmt.reporting.progress import duration
 from synmt.reporting.values import (
     Column,
     Interval,
-    Marked,
-    Quantity,
     Report,
     Shown,
     Table,
@@ -86,14 +84,10 @@ def _drawn(table: Table, width: int | None, bold: bool) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def shown(value: Value, column: Column | Quantity) -> str:
+def shown(value: Value, column: Column) -> str:
     """Write a value for people: with separators of thousands, units and signs; None is empty."""
-    if isinstance(value, Marked):
-        return f"{shown(value.value, column)} {value.mark}"
     if isinstance(value, Written):
         return value.text
-    if isinstance(value, Quantity):
-        return shown(value.value, value)
     if isinstance(value, Interval):
         return f"{shown(value.low, column)} to {shown(value.high, column)}"
     if value is None or isinstance(value, str):

@@ -26,33 +26,15 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Marked:
-    """A value with a sign that a note explains, such as `*`; programs get the value alone."""
-
-    value: str | float
-    mark: str
-
-
-@dataclass(frozen=True)
 class Written:
-    """A value that people see written in another way, such as a sentence with brackets; programs
-    get the value."""
+    """A value that people see written in another way than the column's, such as a sentence with
+    brackets; programs get the value."""
 
     value: str | float
     text: str
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A value of another kind than its column, in tables whose rows are about different things."""
-
-    value: float
-    kind: Kind = "number"
-    digits: int = 2
-    signed: bool = False
-
-
-Value = str | float | Interval | Marked | Written | Quantity | None
+Value = str | float | Interval | Written | None
 """A cell. None is an empty one; a number that is no quantity, such as a step, is an int."""
 
 
@@ -140,7 +122,7 @@ def plain(value: Value) -> Any:
     """Return a value as JSON has it: an interval is a list of two numbers."""
     if isinstance(value, Interval):
         return [value.low, value.high]
-    return value.value if isinstance(value, Marked | Written | Quantity) else value
+    return value.value if isinstance(value, Written) else value
 
 
 @dataclass(frozen=True, kw_only=True)

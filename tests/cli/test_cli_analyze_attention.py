@@ -108,8 +108,8 @@ def test_trees_of_a_file_are_read_and_compared_with(project):
 
 
 IMPOSSIBLE = """
-pascal => --side sources => there is no side 'sources'. Sides: source, target. Did you
-pascal => --what factors => --what: there is no map 'factors'. Maps: weights,
+pascal => --side sources => 'sources' is not one of 'source', 'target'
+pascal => --what factors => 'factors' is not one of 'weights',
 pascal => --plot x.gif => x.gif: unsupported picture format
 lstm => --what bias => --what bias: no chosen head of the source has a bias
 lost => => UNKNOWN, or give the trees of the text with `--parses FILE.conllu`

@@ -141,22 +141,10 @@ def put_under(run, control):
 
 
 def test_trees_that_replace_the_parsers_trees_are_reported(controlled):
-    for asked, model in (
-        (["--attention"], "the model"),
-        (["--trees", "--head", "1.1"], "the model"),
-        (["--by-depth"], "random"),
-    ):
+    for asked in (["--attention"], ["--trees", "--head", "1.1"]):
         printed, said = analyze(*asked, "--run", controlled)
-        assert f"Stanza (compact, en); {model} reads random trees instead" in printed
+        assert "Stanza (compact, en); the model reads random trees instead" in printed
         assert "as the model reads it" not in printed + said
-
-
-def test_a_note_says_where_a_model_reads_given_trees_and_groups_use_parsed_ones(tmp_path):
-    run = put_under(write_run(tmp_path / "gold", GERMAN, PASCAL, parser=False), "gold")
-    note = "gold reads given trees, which `--parses FILE.conllu` takes"
-    assert note in analyze("--by-depth", "--run", run)[0]
-    plain = write_run(tmp_path / "plain", GERMAN, parser=False)
-    assert "given trees" not in analyze("--by-depth", "--run", plain)[0]
 
 
 def test_the_page_is_written_even_if_stdout_is_closed(files, tmp_path):

@@ -57,9 +57,9 @@ def test_the_report_the_page_and_the_figure_agree(tmp_path):
 
 
 GERMAN_TARGET = """
-1 => => no Stanza model for 'de' to tag the target (
-1 => --parser none => Name one with `--parser FOLDER` (or `target_p
-2 => --parser compact => no Stanza model for 'de' to tag the target (
+1 => => target_parser.model, 
+1 => --parser none => or in the recipe, as `target_p
+2 => --parser compact => Name a model with `--parser FOLDER`
 2 => --html x.txt => x.txt: not an HTML file name
 2 => --plot x.txt => x.txt: unsupported picture
 2 => --test tset => there is no test set 'tset'

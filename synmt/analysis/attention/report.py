@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from synmt.analysis import inputs
 from synmt.analysis.attention.heads import (
     KINDS,
-    MAP_CONTENTS,
     AttentionKind,
     AttentionMap,
-    MapContent,
     heads_of,
     read_map,
 )
@@ -28,13 +26,11 @@ from synmt.analysis.attention.statistics import (
 )
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.heads import annotation_heads
-from synmt.analysis.options import AttentionOptions
-from synmt.arrays import SIDES
+from synmt.analysis.options import AttentionOptions, MapContent
 from synmt.decode.translator import Translator
-from synmt.errors import unknown_name
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.model.capture import self_attention
-from synmt.reporting.figures import check_plot
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
@@ -61,9 +57,6 @@ _MOST_IN_A_ROW = 8
 
 def analyze_attention(options: AttentionOptions) -> Report:
     """Measure attention heads over a test set, and read the heat maps of one sentence."""
-    inputs.check_name(options.side, SIDES, "side")
-    if options.what not in MAP_CONTENTS:
-        raise unknown_name("map", options.what, MAP_CONTENTS, where="--what")
     if options.plot:
         check_plot(options.plot)
     run = find_run(options.run)
@@ -74,12 +67,13 @@ def analyze_attention(options: AttentionOptions) -> Report:
     text = _read_text(options, outputs, kind)
     if not text.model_trees:
         inputs.check_recorded(translator, run.folder, "" if kind == "target" else "--parses")
-    plain = options.what == "weights" and kind not in SIDES
-    content = cast(MapContent, kind if plain else options.what)
+    content: MapContent = options.what
+    if content == "weights" and (kind == "cross" or kind == "parents"):
+        content = kind
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
     draw_map = partial(draw_maps, heat_map, system=outputs.system)
     if options.plot:
-        inputs.save_plot(options.plot, draw_map)
+        save_figure(draw_map, options.plot)
     parser = options.parses.name if options.parses else ""
     if kind != "cross" and not parser:
         lines = text.source, text.target

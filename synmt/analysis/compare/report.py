@@ -24,7 +24,7 @@ from synmt.analysis.compare.sentences import (
     words_at,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
-from synmt.analysis.inputs import read_translations, save_plot, scoring_options
+from synmt.analysis.inputs import read_translations, scoring_options
 from synmt.analysis.options import CompareOptions
 from synmt.analysis.trees.drawing import draw_parse
 from synmt.decode.alignment import best_pairs
@@ -32,7 +32,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.figures import check_plot
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.page import picture, template
 from synmt.reporting.values import (
     Column,
@@ -64,7 +64,7 @@ def analyze_compare(options: CompareOptions) -> Report:
         what = f"2 to {len(ascii_uppercase)} systems can be compared, not {len(systems)}"
         raise UsageError(what, where="--compare")
     outputs = [replace(system.seeds[0], system=system.name) for system in systems]
-    settings = scoring_options(outputs[0], options.tokenize, options.lowercase, options.metric)
+    settings = scoring_options(outputs[0], options.tokenize, options.lowercase)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
     scores, ranks = ([score_outputs(one, each) for each in outputs] for one in metrics)
     words = [one.as_read() for one in outputs]
@@ -75,7 +75,7 @@ def analyze_compare(options: CompareOptions) -> Report:
     runs = [one.run for one in outputs]
     draw = partial(draw_boxes, compared)
     if options.plot:
-        save_plot(options.plot, draw)
+        save_figure(draw, options.plot)
 
     @cache  # parsing and aligning take long, and the tables need neither
     def details() -> WordDetails:

@@ -22,7 +22,7 @@ from synmt.analysis.options import GateOptions
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.figures import INK, ONE, OTHER, check_plot
+from synmt.reporting.figures import INK, ONE, OTHER, check_plot, save_figure
 from synmt.reporting.values import Figure, Report, TextBlock
 from synmt.run_folder import find_run
 
@@ -42,7 +42,7 @@ def analyze_gates(options: GateOptions) -> Report:
     translator = Translator.load(run)
     check_gates(translator, str(run.folder))
     inputs.check_recorded(translator, run.folder)
-    parser = inputs.find_parser(recipe, "target", options.parser, to="tag")
+    parser = inputs.find_parser(recipe, "target", options.parser)
     tagger = inputs.name_parser(parser)
     parses = inputs.parse_lines(parser, outputs.reference)
     if not any(tag != "_" for parse in parses for tag in parse.tags):
@@ -61,7 +61,7 @@ def analyze_gates(options: GateOptions) -> Report:
     table = tag_table(sentences, notes)
     draw = partial(draw_gates, table.rows, system=outputs.system)
     if options.plot:
-        inputs.save_plot(options.plot, draw)
+        save_figure(draw, options.plot)
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
     html = words_as_html(sentences, recipe.source, recipe.target)
     return Report(

@@ -22,14 +22,14 @@ from synmt.analysis.groups.grouping import (
 )
 from synmt.analysis.groups.results import CAPTION, SentenceScores, collect, draw_results, tabulate
 from synmt.analysis.groups.trees import group_by_trees, parse_side
-from synmt.analysis.inputs import Translations, read_systems, save_plot, scoring_options
+from synmt.analysis.inputs import Translations, read_systems, scoring_options
 from synmt.analysis.options import GroupOptions
 from synmt.arrays import BoolArray, Side
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
-from synmt.reporting.figures import check_plot
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
@@ -54,7 +54,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     if options.where:
         chosen = choose_sentences(labels, options.where)
     sentences = _Sentences(main, chosen)
-    scoring = scoring_options(main, options.tokenize, options.lowercase, options.metric)
+    scoring = scoring_options(main, options.tokenize, options.lowercase)
     metric = make_metric(options.metric, scoring)
     groupings, trees = list[Grouping](), ""
     # slow parsing comes after everything that may fail
@@ -79,7 +79,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         tables.append(table)
         parts += [table, Figure(draw=partial(draw_results, [table]), caption=CAPTION)]
     if options.plot:
-        save_plot(options.plot, partial(draw_results, tables))
+        save_figure(partial(draw_results, tables), options.plot)
     names = ", ".join(f"{name} (seeds: {len(seeds)})" for name, seeds in systems.items())
     test = f" on {the_test_set(main.test)}" if main.test else ""
     where = f", where {' and '.join(options.where)}" if options.where else ""

@@ -153,13 +153,10 @@ def parse_side(
     *,
     side: Side,
 ) -> tuple[list[list[Parse]], str]:
-    """Parse texts of one side of a run's test set, or of files, and describe the trees."""
+    """Parse texts of one side of a run's test set, or of files, and name the parser."""
     file = options.source if side == "source" else options.references
     parser = find_side_parser(options.parser, run, side, file)
-    trees = name_parser(parser)
-    if run and side == "source" and options.parser is None:
-        trees += _describe_reading(run)
-    return [parse_lines(parser, lines) for lines in texts], trees
+    return [parse_lines(parser, lines) for lines in texts], name_parser(parser)
 
 
 def find_side_parser(
@@ -182,18 +179,4 @@ def find_side_parser(
         return recorded_parser(identity, "auto", arcs=False)
     if raw:
         recipe = recipe.model_copy(update={"text": TextRecipe()})
-    return find_parser(recipe, side, model, to="parse")
-
-
-def _describe_reading(run: Run) -> str:
-    """Note where the model reads other source trees than those of the parser."""
-    from synmt.syntax.reading import reading_of
-    from synmt.training.tree_sources import tree_requirements
-
-    recipe = run.recipe()
-    if not tree_requirements(recipe, run.folder / "code")["source"].to_run:
-        return ""
-    if run.info().get("parser") is None:
-        return f"; {run.name} reads given trees, which `--parses FILE.conllu` takes"
-    control = reading_of((), recipe.parser).control
-    return "" if control.idle else f"; {run.name} reads {control.name} trees instead"
+    return find_parser(recipe, side, model)

@@ -20,7 +20,7 @@ from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import the_test_set
 from synmt.evaluation.significance import holm
-from synmt.reporting.figures import INK, check_plot, series_style
+from synmt.reporting.figures import INK, check_plot, save_figure, series_style
 from synmt.reporting.values import Column, Figure, Report, Table, share_column, text_column
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
@@ -47,14 +47,14 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     shares = parse_shares(options.shares)
     run = find_run(options.run)
     outputs = inputs.read_test(run.folder, options.test)
-    scoring = inputs.scoring_options(outputs, options.tokenize, options.lowercase, options.metric)
+    scoring = inputs.scoring_options(outputs, options.tokenize, options.lowercase)
     metric = make_metric(options.metric, scoring)
     translator = Translator.load(run)
     check_translator(translator, run.folder, has_trees=options.parses is not None)
     other = None
     if options.parser:
         # a missing parser should be reported before the test set is parsed
-        other = inputs.find_parser(run.recipe(), "source", options.parser, to="parse")
+        other = inputs.find_parser(run.recipe(), "source", options.parser)
         if translator.reading.of_parser:
             other = other.with_features(translator.reading.of_parser)
     lines = outputs.as_read().source
@@ -80,7 +80,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     draw = partial(draw_robustness, outcomes, metric.title, system=system)
     if options.plot:
-        inputs.save_plot(options.plot, draw)
+        save_figure(draw, options.plot)
     caption = (
         f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the "
         "difference from the original trees, whose score is the dashed line"

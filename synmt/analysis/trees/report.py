@@ -23,7 +23,7 @@ from synmt.analysis.trees.attachment import (
 )
 from synmt.analysis.trees.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
 from synmt.analysis.trees.induced import induce_trees
-from synmt.arrays import SIDES, IntArray
+from synmt.arrays import IntArray
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import the_test_set
@@ -66,7 +66,6 @@ class TreeRow:
 def analyze_trees(options: TreeOptions) -> Report:
     """Compare the trees that a model has learned with gold or parsed trees, as in Tran & Bisk
     (2018)."""
-    inputs.check_name(options.side, SIDES, "side")
     if options.plot and (not options.draw or options.plot.suffix != ".svg"):
         raise UsageError(
             "trees are drawn with `--draw N`, as SVG",

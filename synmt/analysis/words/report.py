@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from synmt.analysis.groups.results import CAPTION, draw_results
-from synmt.analysis.inputs import read_systems, save_plot, scoring_options
+from synmt.analysis.inputs import read_systems, scoring_options
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import by_aligned_words, find_alignments
@@ -17,7 +17,7 @@ from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
 from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.figures import check_plot
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report, Table
 
 FREQUENCY = "frequency"
@@ -52,7 +52,7 @@ def analyze_words(options: WordOptions) -> Report:
         lines = texts.by_system(one.words.lines for one in texts.translations)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top)
     if options.plot:
-        save_plot(options.plot, partial(draw_results, figures))
+        save_figure(partial(draw_results, figures), options.plot)
     test = texts.first.test
     return Report(
         title=f"Words of {', '.join(texts.names)}" + (f" on {the_test_set(test)}" if test else ""),
