@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from synmt.analysis.options import SystemOptions
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
-from synmt.evaluation.outputs import Outputs, from_run
+from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run, find_run
@@ -32,11 +32,6 @@ _LINES_AT_ONCE = 256
 def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
     """List the paths of an option that takes one or several."""
     return [] if given is None else [given] if isinstance(given, Path) else list(given)
-
-
-def read_test(run: Path | None, test: str | None) -> Outputs:
-    """Read a run's translations of a test set."""
-    return from_run(run, test)
 
 
 def find_parser(recipe: Recipe, side: Side, model: str | None) -> StanzaParser:
@@ -69,9 +64,9 @@ def parse_text(
     source: Sequence[str],
     target: Sequence[str] | None,
     named: str | None,
-) -> tuple[ParsedText, str]:
+) -> ParsedText:
     """Parse one side with the parser that the user named, else the one that the run records for the
-    side, else the recipe's; returns the name of the parser, too.
+    side, else the recipe's.
 
     A model that reads trees of the recorded parser reads these trees.
     """
@@ -81,7 +76,7 @@ def parse_text(
     parser = translator.parser if recorded else find_parser(run.recipe(), side, named)
     parses = parse_lines(parser, source if target is None else target)
     read = parses if recorded and translator.reads_trees else None
-    return ParsedText(side, source, target, parses, read), name_parser(parser)
+    return ParsedText(side, source, target, parses, read, name_parser(parser))
 
 
 def check_recorded(translator: Translator, run: Path, option: str = "") -> None:
@@ -122,14 +117,14 @@ def name_parser(parser: StanzaParser) -> str:
     return f"Stanza ({model}, {parser.language})"
 
 
-def as_read(translator: Translator, text: ParsedText) -> str:
-    """Describe how a model changes the trees of a text that it reads, as an addition to the name of
-    their parser; empty if it does not read them."""
+def describe_trees(translator: Translator, text: ParsedText) -> str:
+    """Describe where the trees of a text come from, and how a model that reads them changes
+    them."""
     if text.model_trees is None or not translator.reads_trees:
-        return ""
+        return text.made_by
     control = translator.reading.control
     changed = f"; the model reads {control.name} trees instead"
-    return ", as the model reads it" if control.idle else changed
+    return text.made_by + (", as the model reads it" if control.idle else changed)
 
 
 def scoring_options(
@@ -151,16 +146,6 @@ class Translations:
     """A test set translated by one system or several; the baseline is the first of several."""
 
     systems: Sequence[System]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the systems."""
-        return [system.name for system in self.systems]
-
-    @property
-    def title(self) -> str:
-        """The names of all systems."""
-        return ", ".join(self.names)
 
     @property
     def main(self) -> Outputs:

@@ -177,7 +177,8 @@ class GroupOptions(SystemOptions):
         bool, Option("Group by the labels in LABELS.tsv, or in the run.", asks=True)
     ] = False
     label: Annotated[
-        Sequence[str], Option("A column of the labels (repeatable); default: all columns.")
+        Sequence[str],
+        Option("A column of the labels (repeatable); default: all columns with at most 50 values."),
     ] = ()
     where: Annotated[
         Sequence[str],

@@ -19,9 +19,7 @@ def run_facts(run: Run) -> dict[str, str]:
     """Describe a run: facts by name, as text; those that are not known are empty."""
     recipe, info = run.recipe(), run.info()
     parser = info.get("parser") or {}
-    variants = [
-        one.model_dump(mode="json", exclude_defaults=True) for one in recipe.syntax.variants
-    ]
+    variants = recipe.syntax.model_dump(mode="json", exclude_defaults=True).get("variants", ())
     return {
         "recipe": recipe.name,
         "languages": f"{recipe.source} → {recipe.target}",

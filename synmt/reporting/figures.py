@@ -23,7 +23,7 @@ FORMATS = ("png", "svg", "pdf")
 ONE, OTHER, INK, GRID = "#0072B2", "#E69F00", "#333333", "#DDDDDD"
 
 _COLOURS = (INK, ONE, OTHER, "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31")
-_MARKERS, _LINES = "os^DvPX*", ("-", "--", ":")
+_MARKERS = "os^DvPX*"
 
 FONTS = (
     "Noto Sans CJK JP",
@@ -69,13 +69,13 @@ STYLE: dict[Any, Any] = {
 
 
 def series_style(index: int) -> dict[str, Any]:
-    """Choose colour, marker and line of one of several series; the first, INK, is for the baseline.
+    """Choose colour and marker of one of several series; the first, INK, is for the baseline.
 
     Of 64 series, no two have the same colour and marker.
     """
     repeat, place = divmod(index, len(_COLOURS))
     marker = _MARKERS[(place + repeat) % len(_MARKERS)]
-    return {"color": _COLOURS[place], "marker": marker, "linestyle": _LINES[repeat % len(_LINES)]}
+    return {"color": _COLOURS[place], "marker": marker, "linestyle": "none"}
 
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -87,9 +87,11 @@ def for_xml(text: str) -> str:
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
-def check_plot(path: Path) -> None:
+def check_plot(path: Path | None) -> None:
     """Raise UsageError for a file name that is not of a picture format, and SynmtError without
-    matplotlib."""
+    matplotlib; None is no picture."""
+    if path is None:
+        return
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(
             "unsupported picture format",

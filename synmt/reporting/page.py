@@ -44,7 +44,7 @@ def page_of(reports: Sequence[Report], *, about: Table | None = None, command: s
     """
     parts = [part for report in reports for part in report.parts]
     return template().render(
-        title=", ".join(dict.fromkeys(report.system or report.title for report in reports)),
+        title=", ".join(dict.fromkeys(report.title for report in reports)),
         about=_part(about) if about else "",
         each=[section for report in reports for section in _sections(report)],
         styles=dict.fromkeys(part.style for part in parts if isinstance(part, TextBlock)),

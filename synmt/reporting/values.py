@@ -169,7 +169,6 @@ class Report(Shown):
     notes: sentences at its end.
     facts: further values for JSON, beside the tables.
     late_facts: makes more of them, which take long.
-    system: what it is about, for the title of a page.
     runs: folders of the runs that were read.
     """
 
@@ -178,7 +177,6 @@ class Report(Shown):
     notes: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     late_facts: Callable[[], Mapping[str, Any]] = dict
-    system: str = ""
     runs: Sequence[Path] = ()
 
     @property

@@ -19,7 +19,7 @@ corpus => controlled => controlled
 model => architecture: lstm, encoder_layers: 2, decoder_layers: 2, model_dim: 32, heads: 8 => \
 architecture: transformer, encoder_layers: 2, decoder_layers: 2, model_dim: 32, heads: 4
 variants => => name: pascal, layers: [1], heads: 2
-trees => =>
+trees => model: compact => model: compact
 parser => => compact, en
 steps => 1 => 1
 finished => 2026-01-01 => 2026-01-01
@@ -40,9 +40,9 @@ def test_each_run_has_a_column_of_facts(tmp_path):
 
 
 CHANGED = """
-{} => {control: gold} => name: pascal => control: gold
+{} => {control: gold} => name: pascal => model: compact, control: gold
 {ignore: 0.3, layers: [1, 2], heads: 2} => {rewire: 0.25} => \
-name: pascal, layers: [1, 2], heads: 2, ignore: 0.3 => rewire: 0.25
+name: pascal, layers: [1, 2], heads: 2, ignore: 0.3 => model: compact, rewire: 0.25
 """
 
 

@@ -2,6 +2,7 @@
 baseline."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,9 @@ def place(tmp_path, monkeypatch):
 
 
 def systems(*arguments):
+    """Read the names of systems and their numbers of seeds from the title of a report."""
     found = json.loads(analyze("--by-length", *arguments, "--json")[0])
-    return {one["system"]: one["seeds"] for one in found["systems"]}
+    return dict(re.findall(r"(\S+) \(seeds: (\d+)\)", found["title"]))
 
 
 PLAIN, PASCAL = "runs/plain-seed1", "runs/pascal-seed1"
@@ -108,8 +110,8 @@ def test_every_answer_has_tables_for_other_programs(place, kind, start):
 
 
 REFUSED = """
---attention --run PLAIN PASCAL => --run: --attention is about one run, not 2. Run it once for each.
---by-length --run PLAIN --baseline runs/p* --seeds => the baseline is one system, not 2
+--attention --run PLAIN PASCAL => --run: --attention is about one run. Run it once for each.
+--by-length --run PLAIN --baseline runs/p* --seeds => the baseline must be one system, not
 --trees --seeds --run PLAIN => --seeds needs --by-length
 --by-length --run PLAIN runs/alon => runs/alon: no such file or run folder
 --by-length --run PLAIN/recipe.yaml => translations need their references

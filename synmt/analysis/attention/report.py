@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.heads import annotation_heads
 from synmt.analysis.options import AttentionOptions, MapContent
 from synmt.decode.translator import Translator
-from synmt.evaluation.outputs import Outputs, the_test_set
+from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
 from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report
@@ -57,10 +56,9 @@ _MOST_IN_A_ROW = 8
 
 def analyze_attention(options: AttentionOptions) -> Report:
     """Measure attention heads over a test set, and read the heat maps of one sentence."""
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     run = find_run(options.run)
-    outputs = inputs.read_test(run.folder, options.test).as_read()
+    outputs = from_run(run.folder, options.test).as_read()
     translator = Translator.load(run)
     kind = _choose_attention(translator, options)
     heads = heads_of(translator.model, kind, options.head)
@@ -74,11 +72,10 @@ def analyze_attention(options: AttentionOptions) -> Report:
     draw_map = partial(draw_maps, heat_map, system=outputs.system)
     if options.plot:
         save_figure(draw_map, options.plot)
-    parser = options.parses.name if options.parses else ""
-    if kind != "cross" and not parser:
+    if kind != "cross" and not options.parses:
         lines = text.source, text.target
-        text, parser = inputs.parse_text(translator, run, text.side, *lines, options.parser)
-    parser = "" if kind == "cross" else parser + inputs.as_read(translator, text)
+        text = inputs.parse_text(translator, run, text.side, *lines, options.parser)
+    trees = inputs.describe_trees(translator, text)
     sentences, left_out = measure_heads(translator, heads, kind, text)
     joined = join(list(sentences.values()), trees=kind != "cross")
     words = [len(one.parents) for one in sentences.values()]
@@ -93,11 +90,10 @@ def analyze_attention(options: AttentionOptions) -> Report:
         parts=parts,
         notes=[
             f"{KINDS[kind].lines} of {the_test_set(outputs.test)}",
-            *([f"trees: {parser}"] if parser else []),
+            *([f"trees: {trees}"] if kind != "cross" else []),
             ", ".join(f"{count:,} {name}" for name, count in counts.items()),
         ],
         facts={
-            "system": outputs.system,
             "attention": kind,
             **counts,
             "left_out": left_out,
@@ -105,7 +101,6 @@ def analyze_attention(options: AttentionOptions) -> Report:
             "relations": relation_agreement(heads, joined),
             "map": _map_facts(heat_map),
         },
-        system=outputs.system,
         runs=(run.folder,),
     )
 
@@ -136,7 +131,7 @@ def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind)
     lines = outputs.reference if kind == "target" else outputs.source
     trees = list(read_parses(options.parses, lines))
     gold, read = [] if kind == "cross" else trees, None if kind == "target" else trees
-    return ParsedText(KINDS[kind].side, outputs.source, target, gold, read)
+    return ParsedText(KINDS[kind].side, outputs.source, target, gold, read, options.parses.name)
 
 
 def _map_facts(heat_map: AttentionMap) -> dict[str, Any]:
@@ -161,11 +156,12 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
     rows, columns = (
         [without_breaks(piece) for piece in pieces] for pieces in (heat_map.rows, heat_map.columns)
     )
-    across = min(_MOST_IN_A_ROW, max(Counter(head.layer for head in panels).values()))
+    across = min(_MOST_IN_A_ROW, len(panels))
     down = math.ceil(len(panels) / across)
     values = np.stack(list(panels.values()))  # (S, Tq, Tk)
     low, high = max(LEAST, values.min()), values.max()
-    cell = min(_CELL, _LARGEST / (across * len(columns)), _LARGEST / (down * len(rows)))
+    cell = min(_CELL, _LARGEST / max(across * len(columns), down * len(rows)))
+    letters = min(8, 50 * cell)
     size = 3 + across * len(columns) * cell, 2 + down * len(rows) * cell
     figure = NewFigure(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
@@ -173,8 +169,8 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
         axes.imshow(panel, cmap="Blues", vmin=low, vmax=high, aspect="auto")
         axes.grid(visible=False)
         axes.set_title(head.title, fontsize=8)
-        axes.set_yticks(range(len(rows)), rows, fontsize=min(8, 50 * cell))
-        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=min(8, 50 * cell))
+        axes.set_yticks(range(len(rows)), rows, fontsize=letters)
+        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=letters)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     title = f"{system}: {kind.name}, sentence {heat_map.sentence}, {kind.lines}"

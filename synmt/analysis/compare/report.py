@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
 def analyze_compare(options: CompareOptions) -> Report:
     """Find the sentences that systems translate most differently from the first one."""
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     systems = read_translations(
         options.compare,
         test=options.test,
@@ -97,14 +96,7 @@ def analyze_compare(options: CompareOptions) -> Report:
             sentences_table(compared, lambda: make_cards(compared, details())),
         ],
         notes=[f"{metric.title}|{metric.signature}" for metric in metrics],
-        facts={
-            "test": compared.test or None,
-            "metric": compared.metric.title,
-            "higher_is_better": compared.metric.higher_is_better,
-            "ranked_by": compared.ranking.title,
-        },
         late_facts=details_as_json,
-        system=names,
         runs=tuple(dict.fromkeys(run for run in runs if run)),
     )
 

@@ -44,8 +44,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     by_trees = options.by_depth or options.by_distance or options.by_relation
     if not (options.by_length or by_trees or options.by_label):
         raise UsageError("no groups are chosen", do="Choose at least one, such as `--by-length`")
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     buckets = parse_buckets(options.buckets) if options.buckets else None
     translations = Translations(read_systems(options))
     main = translations.main
@@ -87,15 +86,6 @@ def analyze_groups(options: GroupOptions) -> Report:
         title=names + test + where,
         parts=parts,
         notes=[f"{metric.title}|{metric.signature}"],
-        facts={
-            "systems": [{"system": name, "seeds": len(each)} for name, each in systems.items()],
-            "test": main.test or None,
-            "where": list(options.where),
-            "metric": metric.title,
-            "higher_is_better": metric.higher_is_better,
-            "trees": trees or None,
-        },
-        system=translations.title,
         runs=translations.runs,
     )
 

@@ -18,7 +18,7 @@ from synmt.analysis.robustness.conditions import (
 )
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
-from synmt.evaluation.outputs import the_test_set
+from synmt.evaluation.outputs import from_run, the_test_set
 from synmt.evaluation.significance import holm
 from synmt.reporting.figures import INK, check_plot, save_figure, series_style
 from synmt.reporting.values import Column, Figure, Report, Table, share_column, text_column
@@ -42,11 +42,10 @@ _CONDITIONS = [
 def analyze_robustness(options: RobustnessOptions) -> Report:
     """Translate the test set of a run with damaged trees, with other parsers' trees and without a
     parser."""
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     shares = parse_shares(options.shares)
     run = find_run(options.run)
-    outputs = inputs.read_test(run.folder, options.test)
+    outputs = from_run(run.folder, options.test)
     scoring = inputs.scoring_options(outputs, options.tokenize, options.lowercase)
     metric = make_metric(options.metric, scoring)
     translator = Translator.load(run)
@@ -90,13 +89,10 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
         parts=[_table(outcomes, metric), Figure(draw=draw, caption=caption)],
         notes=[f"original trees: {parser}", f"{metric.title}|{metric.signature}"],
         facts={
-            "system": outputs.system,
-            "test": outputs.test,
             "p": [one.p_value if one else None for one in compared],
             "probabilities_of_arcs": own.with_arcs,
             "not_as_in_the_run": sum(one != other for one, other in stored),
         },
-        system=outputs.system,
         runs=(run.folder,),
     )
 

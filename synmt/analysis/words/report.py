@@ -34,10 +34,9 @@ def analyze_words(options: WordOptions) -> Report:
     """Find how often systems translate the words of a group right, and the n-grams that tell them
     apart."""
     kinds = _read_kinds(options.words) if options.words is not None else []
-    if options.plot:
-        check_plot(options.plot)
-        if not kinds:
-            raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
+    check_plot(options.plot)
+    if options.plot and not kinds:
+        raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
     systems = read_systems(options)
     scoring = scoring_options(systems[0].seeds[0], options.tokenize, options.lowercase)
     texts = WordTexts(systems, scoring)
@@ -53,17 +52,10 @@ def analyze_words(options: WordOptions) -> Report:
         parts += ngram_tables(lines, texts.reference.lines, top=options.top)
     if options.plot:
         save_figure(partial(draw_results, figures), options.plot)
-    test = texts.first.test
+    names, test = [system.name for system in systems], texts.first.test
     return Report(
-        title=f"Words of {', '.join(texts.names)}" + (f" on {the_test_set(test)}" if test else ""),
+        title=f"Words of {', '.join(names)}" + (f" on {the_test_set(test)}" if test else ""),
         parts=parts,
-        facts={
-            "systems": texts.names,
-            "test": test or None,
-            "tokenize": scoring.tokenize,
-            "lowercase": scoring.lowercase,
-        },
-        system=texts.title,
         runs=texts.runs,
     )
 
