@@ -12,7 +12,7 @@ from synmt.analysis.options import SystemOptions
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
+from synmt.evaluation.systems import System, group_paths, read_groups
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run, find_run
 
@@ -205,7 +205,6 @@ def read_translations(
 
     Raises SynmtError if the systems did not translate the same sentences.
     """
-    check_existence(paths)
     # one that is given twice would count as one more comparison
     groups = dict[_Members, _Group]()
     for name, members in group_paths(paths, group_seeds=group_seeds, apart=apart):
@@ -215,8 +214,6 @@ def read_translations(
         name, members = _find_baseline(list(groups.values()), baseline, group_seeds=group_seeds)
         first = _resolved(members)
         groups.setdefault(first, (name, members))
-    if references is None and not any(path.is_dir() for members in groups for path in members):
-        raise UsageError("translations need their references", do="Add `--references FILE`")
     systems = read_groups(list(groups.values()), test=test, references=references, source=source)
     if first is not None:
         systems.insert(0, systems.pop(list(groups).index(first)))
@@ -238,7 +235,6 @@ def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: boo
     ]
     found = found or [one for one in groups if baseline.resolve() in _resolved(one[1])]
     if not found:
-        check_existence([baseline])
         found = group_paths([baseline], group_seeds=group_seeds)
     if len(found) > 1:
         listed = ", ".join(printable(name) for name, _ in found)

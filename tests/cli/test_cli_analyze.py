@@ -92,7 +92,7 @@ labels.tsv => LABELS.tsv needs {GROUPED}. Add one of them.
 --by-length --top 5 => --top needs --compare or --words or --ngrams. Add one of them.
 --by-length --ngrams --hypotheses - h --references r => one analysis at a time can read
 --by-length --trees --run a b => --trees is about one run
---by-length --hypotheses labels.tsv => translations need their references
+--by-length --hypotheses labels.tsv => the reference is missing
 --by-length --hypotheses h --test t => cannot be combined with a run
 """
 

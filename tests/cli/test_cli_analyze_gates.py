@@ -52,7 +52,7 @@ def test_the_report_the_page_and_the_figure_agree(tmp_path):
     for row in report["tables"][0]["rows"]:
         assert f">{row['tag']}<" in drawn
     other = json.loads(output(run, "--test", "other", "--json")[0])
-    assert "on the test set other" in other["title"]
+    assert "on test set other" in other["title"]
 
 
 GERMAN_TARGET = """

@@ -114,7 +114,7 @@ REFUSED = """
 --by-length --run PLAIN --baseline runs/p* --seeds => the baseline must be one system, not
 --trees --seeds --run PLAIN => --seeds needs --by-length
 --by-length --run PLAIN runs/alon => runs/alon: no such file or run folder
---by-length --run PLAIN/recipe.yaml => translations need their references
+--by-length --run PLAIN/recipe.yaml => the reference is missing
 --compare PLAIN => --compare: 2 to 26 systems can be compared, not 1.
 --compare PLAIN PASCAL --plot . => .: unsupported picture format. Endings: .png, .svg, .pdf.
 """.replace("PLAIN", PLAIN).replace("PASCAL", PASCAL)

@@ -174,8 +174,8 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     title = f"{system}: {kind.name}, sentence {heat_map.sentence}, {kind.lines}"
-    figure.suptitle(title, fontsize=9, wrap=True)
-    figure.supylabel("Piece that attends", fontsize=8)
-    figure.supxlabel("Piece attended to", fontsize=8)
+    figure.suptitle(title, wrap=True)
+    figure.supylabel("Piece that attends")
+    figure.supxlabel("Piece attended to")
     figure.colorbar(grid[0, 0].images[0], ax=figure.axes, label=_UNITS[heat_map.content])
     return figure

@@ -26,7 +26,7 @@ from synmt.analysis.compare.sentences import (
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
 from synmt.analysis.inputs import read_translations, scoring_options
 from synmt.analysis.options import CompareOptions
-from synmt.analysis.trees.drawing import draw_parse
+from synmt.analysis.trees.drawing import TreeDrawing, draw_svg
 from synmt.decode.alignment import best_pairs
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
@@ -179,7 +179,9 @@ def make_cards(compared: ComparedSystems, details: WordDetails) -> TextBlock:
     for one in compared.sentences:
         words = details.by_line[one.line]
         caption = f"Line {one.line}: tree of the source"
-        tree = picture(draw_parse(words.tree), caption=caption) if words.tree else ""
+        tree = ""
+        if parse := words.tree:
+            tree = picture(draw_svg([TreeDrawing("", parse.parents, parse)]), caption=caption)
         cards.append((one, tree, _translations(one, words, compared)))
     page = template(Path(__file__).parent, "cards.html")
     return TextBlock(html=page.render(marked=MARKED, parser=details.parser, cards=cards))

@@ -53,9 +53,6 @@ PAPERS = {
 }
 """Length buckets by the names that recipes have."""
 
-SIDE_NAMES = {"source": "source", "target": "reference"}
-"""The sides of a test set as tables call them: its target is the reference."""
-
 ONE_BUCKET = "any"
 """The name of a bucket that contains everything."""
 
@@ -122,7 +119,7 @@ def by_length(
 
     edges: by default those of PASCAL's figure 2, without buckets above the longest sentence.
     """
-    by = f"{SIDE_NAMES[side]} length"
+    by = f"{side} length"
     grouping = replace(by_value(by, unit, lengths, edges or TENS, sizes=lengths), counted=unit)
     if edges:
         return grouping

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmt.analysis.groups.grouping import (
-    SIDE_NAMES,
     Edges,
     Grouping,
     by_value,
@@ -75,7 +74,7 @@ def by_measure(
     """Group sentences by a number of their trees, by default in quarters of the data."""
     values = np.array([measure.measure(parse) for parse in parses])  # (N,)
     edges = edges or quarters(values, decimals=measure.decimals)
-    name = f"{SIDE_NAMES[side]} {measure.name}"
+    name = f"{side} {measure.name}"
     return by_value(name, measure.unit, values, edges, sizes=_lengths(parses), about=measure.about)
 
 
@@ -91,7 +90,7 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
             of_relation[number] = True  # (N,)
     names = sorted(members, key=lambda name: (-int(members[name].sum()), name))
     matrix = np.array([members[name] for name in names]).reshape(len(names), len(parses))  # (G, N)
-    by, about = f"{SIDE_NAMES[side]} relation", "relation: sentences with it or one of its subtypes"
+    by, about = f"{side} relation", "relation: sentences with it or one of its subtypes"
     return Grouping(by, "", names, matrix, _lengths(parses), about=about)
 
 

@@ -19,7 +19,7 @@ from synmt.analysis.robustness.conditions import (
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import from_run, the_test_set
-from synmt.evaluation.significance import holm
+from synmt.evaluation.significance import difference_columns, holm
 from synmt.reporting.figures import INK, check_plot, save_figure, series_style
 from synmt.reporting.values import Column, Figure, Report, Table, share_column, text_column
 from synmt.run_folder import find_run
@@ -109,12 +109,7 @@ def _table(outcomes: Sequence[Outcome], metric: Metric) -> Table:
             name="score",
             about="" if metric.higher_is_better else "lower is better",
         ),
-        Column(
-            title="difference",
-            signed=True,
-            about="from the score with the original trees, by paired bootstrap",
-        ),
-        Column(title="95 % interval", signed=True),
+        *difference_columns("the score with the original trees", "by paired bootstrap"),
         Column(
             title="p (Holm)",
             kind="p",

@@ -190,11 +190,6 @@ def draw_svg(trees: Sequence[TreeDrawing]) -> str:
     return "\n".join([head, background, *parts, "</svg>", ""])
 
 
-def draw_parse(parse: Parse) -> str:
-    """Draw one tree, above its words, with its relations."""
-    return draw_svg([TreeDrawing("", parse.parents, parse)])
-
-
 def _text(x: float, y: float, text: str, style: str = "") -> str:
     """Write text at a position in pixels, with a CSS class; line breaks become spaces."""
     words = escape(for_xml(without_breaks(text)), quote=False)
