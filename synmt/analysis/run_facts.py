@@ -18,7 +18,7 @@ _SIZES = {"architecture", "encoder_layers", "decoder_layers", "model_dim", "head
 def run_facts(run: Run) -> dict[str, str]:
     """Describe a run: facts by name, as text; those that are not known are empty."""
     recipe, info = run.recipe(), run.info()
-    parser = info.get("parser") or {}
+    parser = info.get("parser")
     variants = recipe.syntax.model_dump(mode="json", exclude_defaults=True).get("variants", ())
     return {
         "recipe": recipe.name,
@@ -27,7 +27,7 @@ def run_facts(run: Run) -> dict[str, str]:
         "model": _keys(recipe.model.model_dump(include=_SIZES)),
         "variants": "; ".join(map(_keys, variants)),
         "trees": _keys(recipe.parser.model_dump(exclude_defaults=True)),
-        "parser": ", ".join(str(parser[key]) for key in ("model", "language") if key in parser),
+        "parser": f"{parser.get('model')}, {parser.get('language')}" if parser else "",
         "steps": str(info.get("steps") or ""),
         "cost": cost_line(run),
         "finished": str(info.get("finished_at") or "")[:10],

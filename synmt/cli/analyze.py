@@ -200,8 +200,5 @@ def _answer(
     questions = _choose_questions(typed, spellings)
     _check(questions, typed, page)
     chosen = [one.read(typed) for one in questions]
-    names = [next(name for name in one.flags if name in typed) for one in questions]
-    return {
-        name: question.answer(options)
-        for name, question, options in zip(names, questions, chosen, strict=True)
-    }
+    pairs = zip(questions, chosen, strict=True)
+    return {question.name: question.answer(options) for question, options in pairs}

@@ -71,18 +71,17 @@ def fragment(part: Any) -> str:
 def _sections(report: Report) -> list[tuple[str, list[str]]]:
     """Begin a section with each part that has a title; what comes before has the title of the
     report."""
-    sections, explained = [(report.title, list[str]())], set[str]()
+    sections = [(report.title, list[str]())]
     for part in report.parts:
         if part.title:
             sections.append((part.title, list[str]()))
         shown = part.on_page() if isinstance(part, Table) and part.on_page else part
-        sections[-1][1].append(_part(shown, explained))
+        sections[-1][1].append(_part(shown))
     sections[-1][1].extend(paragraph(note, faint=True) for note in report.notes)
     return sections if sections[0][1] else sections[1:] or sections
 
 
-def _part(part: Part, explained: set[str] | None = None) -> str:
-    """Write a part; explanations that were written before are left out."""
+def _part(part: Part) -> str:
     if isinstance(part, Figure):
         return _figure(part)
     if isinstance(part, Picture):
@@ -91,10 +90,7 @@ def _part(part: Part, explained: set[str] | None = None) -> str:
         return _markup("".join(map(paragraph, part.lines)) if part.html is None else part.html)
     titles, rows = [column.title for column in part.columns], shown_rows(part)
     words = all(column.kind == "text" for column in part.columns)
-    explained = set() if explained is None else explained
-    notes = [note for note in part.explanations() if note not in explained]
-    explained.update(notes)
-    return _macro("table", titles, rows, part.title, words, notes)
+    return _macro("table", titles, rows, part.title, words, part.explanations())
 
 
 def _macro(name: str, *values: Any) -> str:

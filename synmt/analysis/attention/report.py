@@ -97,7 +97,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
             "attention": kind,
             **counts,
             "left_out": left_out,
-            "parents_in_sight": joined.visible_share,
+            "parents_out_of_sight": len(joined.hidden),
             "relations": relation_agreement(heads, joined),
             "map": _map_facts(heat_map),
         },

@@ -78,13 +78,6 @@ class HeadStatistics:
     hidden: IntArray
 
     @property
-    def visible_share(self) -> float | None:
-        """The share of words with a visible parent, among all that are neither punctuation nor
-        roots; None if there are none."""
-        words = len(self.parents)
-        return words / (words + len(self.hidden)) if words else None
-
-    @property
     def agrees(self) -> BoolArray:
         """Whether the choice is the parent: (S, M)."""
         return self.choices == self.parents
