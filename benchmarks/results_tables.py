@@ -207,7 +207,7 @@ def label_tables(results: Results) -> Tables:
     run = next(iter(results.runs.values()))[0]
     for label in results.plan.contrasts_by if "contrast" in run else ():
         chosen = [name for name in run["contrast"] if name.startswith(f"{label}: ")]
-        rows = [
+        rows: list[Row] = [
             {"system": system}
             | {name.partition(": ")[2]: contrast(results, system, name) for name in chosen}
             for system in results.runs

@@ -11,8 +11,10 @@ distance.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,6 @@ from synmt.analysis.inputs import (
 from synmt.analysis.options import GroupOptions, SystemOptions
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray, Side
-from synmt.recipe.data import TextRecipe
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors
@@ -83,15 +84,14 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
 
     A relation includes its subtypes. `root` is left out because every sentence has it.
     """
-    members = {}
-    for number, parse in enumerate(parses):
-        for relation in {*parse.relations, *map(base_name, parse.relations)} - {"root"}:
-            of_relation = members.setdefault(relation, np.zeros(len(parses), dtype=np.bool_))
-            of_relation[number] = True  # (N,)
-    names = sorted(members, key=lambda name: (-int(members[name].sum()), name))
-    matrix = np.array([members[name] for name in names]).reshape(len(names), len(parses))  # (G, N)
+    found = [{*parse.relations, *map(base_name, parse.relations)} - {"root"} for parse in parses]
+    counts = Counter(chain.from_iterable(found))
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    members = np.zeros((len(names), len(parses)), dtype=np.bool_)  # (G, N)
+    for row, name in enumerate(names):
+        members[row] = [name in relations for relations in found]
     by, about = f"{side} relation", "relation: sentences with it or one of its subtypes"
-    return Grouping(by, "", names, matrix, _lengths(parses), about=about)
+    return Grouping(by, "", names, members, _lengths(parses), about=about)
 
 
 def depth(parse: Parse) -> int:
@@ -159,13 +159,12 @@ def parse_side(
 
 
 def find_side_parser(
-    model: str | None, run: Run | None, side: Side, file: Path | None, *, raw: bool = False
+    model: str | None, run: Run | None, side: Side, file: Path | None
 ) -> StanzaParser:
     """Find the parser with the model that the user named, else that of the run, of its recipe, or
     of a file's language.
 
     file: of the side; its name tells the language if there is no run.
-    raw: whether it parses raw text although the run tokenizes it.
     """
     from synmt.decode.tree_provider import recorded_parser
     from synmt.parsing.parser import StanzaParser
@@ -174,8 +173,6 @@ def find_side_parser(
         language = file_language(file, side)
         return StanzaParser(language, model=model or "auto", download=True)
     identity, recipe = run.info().get("parser"), run.recipe()
-    if model is None and side == "source" and identity and not raw:
+    if model is None and side == "source" and identity:
         return recorded_parser(identity, "auto", arcs=False)
-    if raw:
-        recipe = recipe.model_copy(update={"text": TextRecipe()})
     return find_parser(recipe, side, model)
