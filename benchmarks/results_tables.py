@@ -207,11 +207,10 @@ def label_tables(results: Results) -> Tables:
     run = next(iter(results.runs.values()))[0]
     for label in results.plan.contrasts_by if "contrast" in run else ():
         chosen = [name for name in run["contrast"] if name.startswith(f"{label}: ")]
-        rows: list[Row] = [
-            {"system": system}
-            | {name.partition(": ")[2]: contrast(results, system, name) for name in chosen}
-            for system in results.runs
-        ]
+        rows = list[Row]()
+        for system in results.runs:
+            shares = {name.partition(": ")[2]: contrast(results, system, name) for name in chosen}
+            rows.append({"system": system, **shares})
         title = (
             f"How often the correct translation of a contrast is the more probable one, by {label}:"
         )

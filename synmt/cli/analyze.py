@@ -182,8 +182,11 @@ def _flags(questions: Sequence[_Question]) -> str:
     return " or ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
-def _check(questions: Sequence[_Question], typed: Mapping[str, Any], page: Path | None) -> None:
-    """Refuse files that several analyses would read or write, and a page of another name."""
+def _answer(
+    typed: Mapping[str, Any], spellings: Mapping[str, str], page: Path | None
+) -> dict[str, Report]:
+    """Answer all questions; the first analysis begins when the options of all have been read."""
+    questions = _choose_questions(typed, spellings)
     if len(questions) > 1 and (piped(typed) or "plot" in typed):
         what = "one analysis at a time can read standard input, or draw with --plot"
         raise UsageError(what, do="Make one at a time")
@@ -191,14 +194,6 @@ def _check(questions: Sequence[_Question], typed: Mapping[str, Any], page: Path 
         from synmt.reporting.page import check_page
 
         check_page(page)
-
-
-def _answer(
-    typed: Mapping[str, Any], spellings: Mapping[str, str], page: Path | None
-) -> dict[str, Report]:
-    """Answer all questions; the first analysis begins when the options of all have been read."""
-    questions = _choose_questions(typed, spellings)
-    _check(questions, typed, page)
     chosen = [one.read(typed) for one in questions]
     pairs = zip(questions, chosen, strict=True)
     return {question.name: question.answer(options) for question, options in pairs}

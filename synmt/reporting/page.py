@@ -16,7 +16,7 @@ from synmt import __version__
 from synmt.errors import UsageError
 from synmt.files.writing import write_output
 from synmt.reporting.text import shown_rows
-from synmt.reporting.values import Figure, Part, Picture, Report, Table, TextBlock
+from synmt.reporting.values import Figure, Part, Report, Table, TextBlock
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -84,8 +84,6 @@ def _sections(report: Report) -> list[tuple[str, list[str]]]:
 def _part(part: Part) -> str:
     if isinstance(part, Figure):
         return _figure(part)
-    if isinstance(part, Picture):
-        return picture(part.svg, caption=part.caption)
     if isinstance(part, TextBlock):
         return _markup("".join(map(paragraph, part.lines)) if part.html is None else part.html)
     titles, rows = [column.title for column in part.columns], shown_rows(part)

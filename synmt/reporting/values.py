@@ -135,15 +135,6 @@ class Figure(Shown):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture(Shown):
-    """A picture as SVG; formats without pictures leave it out."""
-
-    svg: str
-    caption: str
-    title: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class TextBlock(Shown):
     """Lines of text.
 
@@ -157,7 +148,7 @@ class TextBlock(Shown):
     title: str = ""
 
 
-Part = Table | Figure | Picture | TextBlock
+Part = Table | Figure | TextBlock
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,7 +93,7 @@ def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(
     write_lines(place / "source.en", [" ".join(["long"] * 60), *SOURCE[1:]])
     asked = ("--by-length", "--buckets", "ldd", *FILES)
     for more, side, tens, longer in (
-        ((), "reference", 12, 0),
+        ((), "target", 12, 0),
         (("--side", "source"), "source", 11, 1),
     ):
         [table] = report(*asked, *more)["tables"]

@@ -77,7 +77,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
         text = inputs.parse_text(translator, run, text.side, *lines, options.parser)
     trees = inputs.describe_trees(translator, text)
     sentences, left_out = measure_heads(translator, heads, kind, text)
-    joined = join(list(sentences.values()), trees=kind != "cross")
+    joined = join(list(sentences.values()))
     words = [len(one.parents) for one in sentences.values()]
     parts: list[Part] = [head_table(heads, joined, words, ends=KINDS[kind].ends)]
     if kind != "cross":

@@ -196,21 +196,15 @@ def counted_words(gold: Parse, owners: IntArray, *, causal: bool) -> tuple[IntAr
     return np.flatnonzero(candidates & visible), np.flatnonzero(candidates & ~visible)
 
 
-def join(sentences: Sequence[HeadStatistics], *, trees: bool = True) -> HeadStatistics:
-    """Concatenate the statistics of sentences; `trees`: whether their words have parents."""
+def join(sentences: Sequence[HeadStatistics]) -> HeadStatistics:
+    """Concatenate the statistics of sentences."""
     if not sentences:
         raise SynmtError(
             "there are no sentences to measure: all are empty, or longer than the model takes"
         )
     names = [field.name for field in fields(HeadStatistics)]
     columns = [np.concatenate([getattr(one, name) for one in sentences], -1) for name in names]
-    joined = HeadStatistics(*columns)
-    if trees and not len(joined.parents):
-        raise SynmtError(
-            "no word has a visible parent: all are punctuation, roots or to the left of their "
-            "parents"
-        )
-    return joined
+    return HeadStatistics(*columns)
 
 
 def head_table(

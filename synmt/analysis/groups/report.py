@@ -42,8 +42,6 @@ def analyze_groups(options: GroupOptions) -> Report:
     """Score every group of test sentences, by length, tree or label, and compare systems with a
     baseline."""
     by_trees = options.by_depth or options.by_distance or options.by_relation
-    if not (options.by_length or by_trees or options.by_label):
-        raise UsageError("no groups are chosen", do="Choose at least one, such as `--by-length`")
     check_plot(options.plot)
     buckets = parse_buckets(options.buckets) if options.buckets else None
     translations = Translations(read_systems(options))
