@@ -103,6 +103,13 @@ def shown(value: Value, column: Column) -> str:
     return format(value, form)
 
 
+def display_width(text: str) -> int:
+    """Count the terminal columns of a text."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def shown_rows(table: Table) -> list[list[str]]:
     """Write all cells for people; values that rows share are shown in the first of them."""
     rows, before = list[list[str]](), list[str]()

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
-from rich.cells import cell_len
 
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray
 from synmt.reporting.figures import for_xml
+from synmt.reporting.text import display_width
 from synmt.syntax.parse import Parse, without_breaks
 
 LEGEND = "* root   + correct   ~ reversed   - wrong, with the right parent"
@@ -35,12 +35,12 @@ LEGEND = "* root   + correct   ~ reversed   - wrong, with the right parent"
 def draw_tree(parents: IntArray, gold: Parse) -> list[str]:
     """Draw a tree (W,) next to the gold relations: one line for each word."""
     words, arcs = list(map(without_breaks, gold.words)), draw_arcs(parents)
-    word_width = max(map(cell_len, words), default=0)
+    word_width = max(map(display_width, words), default=0)
     lines = []
     for number, (word, arc, remark) in enumerate(
         zip(words, arcs, _remarks(parents, gold), strict=True), 1
     ):
-        padded = word + " " * (word_width - cell_len(word))
+        padded = word + " " * (word_width - display_width(word))
         lines.append(f"{number:{len(str(len(words)))}} {padded} {arc}  {remark}")
     return lines
 
@@ -162,7 +162,7 @@ def draw_svg(trees: Sequence[TreeDrawing]) -> str:
         tracks = 2 + max((family.track for family in families.values()), default=-1)
         y = bottom + 40 + tracks * _LEVEL  # of the ends of arcs
         pairs = list(zip(gold.words, gold.relations, strict=True))
-        widths = [_GAP + _LETTER * max(map(cell_len, pair)) for pair in pairs]
+        widths = [_GAP + _LETTER * max(map(display_width, pair)) for pair in pairs]
         middles = _GAP + np.cumsum(widths) - np.array(widths) / 2
         parts.append(_text(_GAP, bottom + 24, tree.title))
         for child, (x, parent) in enumerate(zip(middles.tolist(), parents, strict=True)):
@@ -177,7 +177,7 @@ def draw_svg(trees: Sequence[TreeDrawing]) -> str:
             parts.append(_text(x, y + 18, gold.words[child], "word"))
             parts.append(_text(x, y + 34, gold.relations[child], "label"))
         bottom = y + 50
-        width = max(width, 2 * _GAP + sum(widths), 2 * _GAP + _LETTER * cell_len(tree.title))
+        width = max(width, 2 * _GAP + sum(widths), 2 * _GAP + _LETTER * display_width(tree.title))
     size = f'width="{width:.0f}" height="{bottom:.0f}" viewBox="0 0 {width:.0f} {bottom:.0f}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>'
     background = '<rect class="ground" width="100%" height="100%"/>'
