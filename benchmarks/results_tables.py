@@ -12,7 +12,7 @@ from results_compared import Results
 from results_plan import Plan
 from results_statistics import REAL, Difference, Line, adjusted, average
 
-from synmt.reporting.values import Column, Interval, Marked, Table, Value
+from synmt.reporting.values import Column, Interval, Table, Value, Written
 
 Tables = Iterator[tuple[str, Table]]
 """Tables and what is written above them."""
@@ -35,7 +35,7 @@ def difference(found: Difference | None, of_test: str = "", *, unstable: bool = 
     """
     cells: list[Value] = [None, None, None]
     if found:
-        value = Marked(found.value, "*") if found.is_real else found.value
+        value = Written(found.value, f"{found.value:+.2f} *") if found.is_real else found.value
         cells = (
             [value, None, "unstable"]
             if unstable
@@ -207,11 +207,10 @@ def label_tables(results: Results) -> Tables:
     run = next(iter(results.runs.values()))[0]
     for label in results.plan.contrasts_by if "contrast" in run else ():
         chosen = [name for name in run["contrast"] if name.startswith(f"{label}: ")]
-        rows = [
-            {"system": system}
-            | {name.partition(": ")[2]: contrast(results, system, name) for name in chosen}
-            for system in results.runs
-        ]
+        rows = list[Row]()
+        for system in results.runs:
+            shares = {name.partition(": ")[2]: contrast(results, system, name) for name in chosen}
+            rows.append({"system": system, **shares})
         title = (
             f"How often the correct translation of a contrast is the more probable one, by {label}:"
         )

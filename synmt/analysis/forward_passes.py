@@ -34,6 +34,7 @@ class ParsedText:
     source, target: the lines; without a target only the source is read.
     gold: one tree for each line of the side.
     model_trees: trees of the source for a model that reads trees; None: its own parser makes them.
+    made_by: where the trees to compare with come from.
     """
 
     side: Side
@@ -41,6 +42,7 @@ class ParsedText:
     target: Sequence[str] | None
     gold: Sequence[Parse]
     model_trees: Sequence[Parse] | None = None
+    made_by: str = ""
 
 
 @dataclass(frozen=True)

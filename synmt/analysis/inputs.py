@@ -1,25 +1,22 @@
 """Steps that several analyses share: read a test set and its translations by systems, parse its
-lines, write a figure."""
+lines."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from synmt.analysis.options import SystemOptions
-from synmt.errors import SynmtError, UsageError, unknown_name
+from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
-from synmt.evaluation.outputs import Outputs, from_run
-from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
+from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.systems import System, group_paths, read_groups
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run, find_run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from synmt.analysis.forward_passes import ParsedText
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
@@ -28,16 +25,8 @@ if TYPE_CHECKING:
     from synmt.recipe.schema import Recipe
     from synmt.syntax.parse import Parse
 
-_logger = logging.getLogger(__name__)
-
 _LINES_AT_ONCE = 256
 """How many lines are parsed between two updates of the progress."""
-
-
-def check_name(name: str, names: Sequence[str], what: str) -> None:
-    """Raise UsageError if a value of the option `--what` is not one of its names."""
-    if name not in names:
-        raise unknown_name(what, name, names, where=f"--{what}")
 
 
 def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
@@ -45,28 +34,15 @@ def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
     return [] if given is None else [given] if isinstance(given, Path) else list(given)
 
 
-def read_test(run: Path | None, test: str | None) -> Outputs:
-    """Read a run's translations of a test set."""
-    return from_run(run, test)
-
-
-def find_parser(
-    recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]
-) -> StanzaParser:
+def find_parser(recipe: Recipe, side: Side, model: str | None) -> StanzaParser:
     """Find the parser or tagger of one side: the model that the user named, else the recipe's or
     Stanza's default."""
     from synmt.training.tree_sources import make_parser, parser_section
 
-    try:
+    section = parser_section(side)
+    do = f"Name a model with `--parser FOLDER`, or in the recipe, as `{section}.model`"
+    with adding_advice(do):
         return make_parser(recipe, side, model)
-    except SynmtError as error:
-        language = recipe.language_of(side)
-        why = f"{error.where}: {error.what}" if error.where else error.what
-        raise error.with_(
-            what=f"no Stanza model for '{language}' to {to} the {side} ({why})",
-            where="",
-            do=f"Name one with `--parser FOLDER` (or `{parser_section(side)}.model` in the recipe)",
-        ) from None
 
 
 def file_language(path: Path | None, side: Side) -> str:
@@ -88,19 +64,19 @@ def parse_text(
     source: Sequence[str],
     target: Sequence[str] | None,
     named: str | None,
-) -> tuple[ParsedText, str]:
+) -> ParsedText:
     """Parse one side with the parser that the user named, else the one that the run records for the
-    side, else the recipe's; returns the name of the parser, too.
+    side, else the recipe's.
 
     A model that reads trees of the recorded parser reads these trees.
     """
     from synmt.analysis.forward_passes import ParsedText
 
     recorded = named is None and side == "source" and translator.parser_identity is not None
-    parser = translator.parser if recorded else find_parser(run.recipe(), side, named, to="parse")
+    parser = translator.parser if recorded else find_parser(run.recipe(), side, named)
     parses = parse_lines(parser, source if target is None else target)
     read = parses if recorded and translator.reads_trees else None
-    return ParsedText(side, source, target, parses, read), name_parser(parser)
+    return ParsedText(side, source, target, parses, read, name_parser(parser))
 
 
 def check_recorded(translator: Translator, run: Path, option: str = "") -> None:
@@ -141,26 +117,18 @@ def name_parser(parser: StanzaParser) -> str:
     return f"Stanza ({model}, {parser.language})"
 
 
-def as_read(translator: Translator, text: ParsedText) -> str:
-    """Describe how a model changes the trees of a text that it reads, as an addition to the name of
-    their parser; empty if it does not read them."""
+def describe_trees(translator: Translator, text: ParsedText) -> str:
+    """Describe where the trees of a text come from, and how a model that reads them changes
+    them."""
     if text.model_trees is None or not translator.reads_trees:
-        return ""
+        return text.made_by
     control = translator.reading.control
     changed = f"; the model reads {control.name} trees instead"
-    return ", as the model reads it" if control.idle else changed
-
-
-def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> None:
-    """Draw a figure into a file as `save_figure` does, and log its path."""
-    from synmt.reporting.figures import save_figure
-
-    save_figure(draw, path, grid=grid)
-    _logger.info("plot: %s", path)
+    return text.made_by + (", as the model reads it" if control.idle else changed)
 
 
 def scoring_options(
-    outputs: Outputs, tokenize: str | None, lowercase: bool | None, metric: str = "bleu"
+    outputs: Outputs, tokenize: str | None, lowercase: bool | None
 ) -> MetricOptions:
     """Choose how to score: as the user says, else as the run's recipe does."""
     return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
@@ -178,16 +146,6 @@ class Translations:
     """A test set translated by one system or several; the baseline is the first of several."""
 
     systems: Sequence[System]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the systems."""
-        return [system.name for system in self.systems]
-
-    @property
-    def title(self) -> str:
-        """The names of all systems."""
-        return ", ".join(self.names)
 
     @property
     def main(self) -> Outputs:
@@ -247,7 +205,6 @@ def read_translations(
 
     Raises SynmtError if the systems did not translate the same sentences.
     """
-    check_existence(paths)
     # one that is given twice would count as one more comparison
     groups = dict[_Members, _Group]()
     for name, members in group_paths(paths, group_seeds=group_seeds, apart=apart):
@@ -257,8 +214,6 @@ def read_translations(
         name, members = _find_baseline(list(groups.values()), baseline, group_seeds=group_seeds)
         first = _resolved(members)
         groups.setdefault(first, (name, members))
-    if references is None and not any(path.is_dir() for members in groups for path in members):
-        raise UsageError("translations need their references", do="Add `--references FILE`")
     systems = read_groups(list(groups.values()), test=test, references=references, source=source)
     if first is not None:
         systems.insert(0, systems.pop(list(groups).index(first)))
@@ -280,7 +235,6 @@ def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: boo
     ]
     found = found or [one for one in groups if baseline.resolve() in _resolved(one[1])]
     if not found:
-        check_existence([baseline])
         found = group_paths([baseline], group_seeds=group_seeds)
     if len(found) > 1:
         listed = ", ".join(printable(name) for name, _ in found)

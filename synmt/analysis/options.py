@@ -15,6 +15,8 @@ from synmt.options import Option
 
 # the same as in synmt.arrays, which loads numpy
 Side = Literal["source", "target"]
+MapContent = Literal["weights", "factor", "bias", "cross", "parents"]
+"""The values that heat maps show."""
 
 RUN = Option(
     "Run folder; default: the newest finished one in runs/. Scores by group and of words take "
@@ -175,7 +177,8 @@ class GroupOptions(SystemOptions):
         bool, Option("Group by the labels in LABELS.tsv, or in the run.", asks=True)
     ] = False
     label: Annotated[
-        Sequence[str], Option("A column of the labels (repeatable); default: all columns.")
+        Sequence[str],
+        Option("A column of the labels (repeatable); default: all columns with at most 50 values."),
     ] = ()
     where: Annotated[
         Sequence[str],
@@ -241,12 +244,11 @@ class AttentionOptions(RunOptions):
         int, Option("Line of the test set for the heat maps.", metavar="N", minimum=1)
     ] = 1
     what: Annotated[
-        str,
+        MapContent,
         Option(
             "Content of heat maps: attention weights, a variant's factor or bias, attention to the "
             "source, or "
             "probable parents in latent trees.",
-            metavar="weights|factor|bias|cross|parents",
         ),
     ] = "weights"
     parses: Parses = None

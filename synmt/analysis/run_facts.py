@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from synmt.evaluation.cost import cost_line
-from synmt.files.schemas import RunParser
-from synmt.recipe.model import ModelRecipe
-from synmt.recipe.schema import Recipe, VariantRecipe
 from synmt.reporting.page import page_of
 from synmt.reporting.values import Report, Table, text_column
 from synmt.run_folder import Run
 
-_NONE = "–"
+_SIZES = {"architecture", "encoder_layers", "decoder_layers", "model_dim", "heads"}
+"""The keys of the model that are shown."""
 
 
 def run_facts(run: Run) -> dict[str, str]:
-    """Describe a run: facts by name, as text."""
+    """Describe a run: facts by name, as text; those that are not known are empty."""
     recipe, info = run.recipe(), run.info()
+    parser = info.get("parser")
+    variants = recipe.syntax.model_dump(mode="json", exclude_defaults=True).get("variants", ())
     return {
         "recipe": recipe.name,
         "languages": f"{recipe.source} → {recipe.target}",
         "corpus": recipe.corpus.name or str(recipe.corpus.folder or "own files"),
-        "model": _model(recipe.model),
-        "variants": "; ".join(map(_variant, recipe.syntax.variants)) or "none",
-        "parser": _parser(recipe, info.get("parser")),
-        "steps": str(info.get("steps") or _NONE),
-        "cost": cost_line(run) or _NONE,
-        "finished": str(info.get("finished_at") or _NONE)[:10],
+        "model": _keys(recipe.model.model_dump(include=_SIZES)),
+        "variants": "; ".join(map(_keys, variants)),
+        "trees": _keys(recipe.parser.model_dump(exclude_defaults=True)),
+        "parser": f"{parser.get('model')}, {parser.get('language')}" if parser else "",
+        "steps": str(info.get("steps") or ""),
+        "cost": cost_line(run),
+        "finished": str(info.get("finished_at") or "")[:10],
     }
+
+
+def _keys(section: Mapping[str, Any]) -> str:
+    """Write the keys of a section of a recipe."""
+    return ", ".join(f"{key}: {value}" for key, value in section.items())
 
 
 def page_with_facts(reports: Sequence[Report], command: Sequence[str]) -> str:
@@ -48,28 +55,3 @@ def facts_table(runs: Sequence[Run]) -> Table:
     rows = [[name, *(one[name] for one in facts)] for name in facts[0]]
     columns = [text_column(name) for name in ("run", *(run.folder.resolve().name for run in runs))]
     return Table(title="Runs", columns=columns, rows=rows)
-
-
-def _model(model: ModelRecipe) -> str:
-    heads = "" if model.architecture == "lstm" else f", {model.heads} heads"
-    layers = f"{model.encoder_layers} + {model.decoder_layers} layers"
-    return f"{model.architecture}, {layers}, width {model.model_dim}{heads}"
-
-
-def _variant(one: VariantRecipe) -> str:
-    layers = " ".join(map(str, one.layers)) if isinstance(one.layers, tuple) else one.layers
-    places = {"layers": layers, "heads": one.heads, **one.options}
-    parts = [f"{name} {value}" for name, value in places.items() if value is not None]
-    return f"{one.name} ({', '.join([one.side, *parts])})"
-
-
-def _parser(recipe: Recipe, identity: RunParser | None) -> str:
-    """Name the parser of the trees that the model reads, and how they were changed."""
-    section, parts = recipe.parser, []
-    if identity:
-        parts.append(f"Stanza ({identity.get('model')}, {identity.get('language')})")
-    if section.control != "none":
-        parts.append(f"{section.control} trees")
-    if section.rewire:
-        parts.append(f"{100 * section.rewire:g} % rewired")
-    return ", ".join(parts) or _NONE

@@ -182,36 +182,18 @@ def _flags(questions: Sequence[_Question]) -> str:
     return " or ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
-def _check(questions: Sequence[_Question], typed: Mapping[str, Any], page: Path | None) -> None:
-    """Refuse standard input that is read twice, files that are written twice, and a page of another
-    name."""
-    readers = [one for one in piped(typed) for question in questions if one in question.options]
-    if len(readers) > 1:
-        raise UsageError("standard input can be read only once", do="Give files for the others")
-    plot = typed.get("plot")
-    if plot and sum(one.name != "compare" for one in questions) > 1:
-        what = "several analyses would draw into one file"
-        raise UsageError(what, where=str(plot), do="Make one at a time")
-    if page:
-        from synmt.reporting.page import check_page
-
-        check_page(page)
-
-
 def _answer(
     typed: Mapping[str, Any], spellings: Mapping[str, str], page: Path | None
 ) -> dict[str, Report]:
     """Answer all questions; the first analysis begins when the options of all have been read."""
     questions = _choose_questions(typed, spellings)
-    _check(questions, typed, page)
-    # beside another analysis, the file is for the figure of that one
-    no_plot = {name: value for name, value in typed.items() if name != "plot"}
-    chosen = [
-        one.read(no_plot if one.name == "compare" and len(questions) > 1 else typed)
-        for one in questions
-    ]
-    names = [next(name for name in one.flags if name in typed) for one in questions]
-    return {
-        name: question.answer(options)
-        for name, question, options in zip(names, questions, chosen, strict=True)
-    }
+    if len(questions) > 1 and (piped(typed) or "plot" in typed):
+        what = "one analysis at a time can read standard input, or draw with --plot"
+        raise UsageError(what, do="Make one at a time")
+    if page:
+        from synmt.reporting.page import check_page
+
+        check_page(page)
+    chosen = [one.read(typed) for one in questions]
+    pairs = zip(questions, chosen, strict=True)
+    return {question.name: question.answer(options) for question, options in pairs}

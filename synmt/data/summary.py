@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from synmt.arrays import SIDES
 from synmt.data.corpus import PreparedCorpus
-from synmt.reporting.values import Kind, Quantity, Table, Value, count_column, text_column
+from synmt.reporting.values import Table, Value, Written, count_column, text_column
 
 
 def corpus_table(
@@ -32,7 +32,7 @@ def corpus_table(
         )
         name = f"{side} ({facts[side]})"
         rows.append(_quotients(f"{name}: pieces per word", pieces, words))
-        rows.append(_quotients(f"{name}: unknown pieces", unknown, pieces, "share"))
+        rows.append(_quotients(f"{name}: unknown pieces", unknown, pieces, ".3%"))
         rows.append([f"{name}: vocabulary, in pieces", facts["vocabulary_sizes"][side], None])
     for annotation in annotations:
         trees = prepared.annotations()[annotation]
@@ -42,16 +42,15 @@ def corpus_table(
         )
         name = f"{trees['side']} trees"
         rows.append(_quotients(f"{name}: pieces per word of the tree", pieces, words))
-        rows.append(_quotients(f"{name}: words without a separate piece", merged, words, "share"))
+        rows.append(_quotients(f"{name}: words without a separate piece", merged, words, ".3%"))
     columns = [text_column(""), count_column("train"), count_column("valid")]
     return Table(title=title, columns=columns, rows=rows)
 
 
 def _quotients(
-    title: str, numbers: Sequence[int], of: Sequence[int], unit: Kind = "number"
+    title: str, numbers: Sequence[int], of: Sequence[int], form: str = ".2f"
 ) -> list[Value]:
-    digits = 3 if unit == "share" else 2
     cells: list[Value] = [title]
     for number, total in zip(numbers, of, strict=True):
-        cells.append(Quantity(number / total, unit, digits) if total else None)
+        cells.append(Written(number / total, f"{number / total:{form}}") if total else None)
     return cells

@@ -72,7 +72,10 @@ def read_groups(
     if references is not None:
         first = replace(first, reference=list(read_lines(references)))
     elif not runs:
-        raise UsageError("the reference is missing", do="Give it with `-r FILE`")
+        raise UsageError(
+            "the reference is missing",
+            do="Give it with `-r FILE`, or `--references FILE` to analyze",
+        )
     if source is not None:
         first = replace(first, source=list(read_lines(source)), raw_source=None)
         _check_length(source, first.source, first)
@@ -134,12 +137,6 @@ def group_paths(
     for _, members in groups:
         check_one_system([path for path in members if path.is_dir()])
     return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups]
-
-
-def check_existence(paths: Sequence[Path]) -> None:
-    """Raise SynmtError for a path that does not exist, or a pattern that matches nothing."""
-    for path in paths:
-        matching(path)
 
 
 def matching(path: Path) -> list[Path]:

@@ -23,7 +23,7 @@ FORMATS = ("png", "svg", "pdf")
 ONE, OTHER, INK, GRID = "#0072B2", "#E69F00", "#333333", "#DDDDDD"
 
 _COLOURS = (INK, ONE, OTHER, "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31")
-_MARKERS, _LINES = "os^DvPX*", ("-", "--", ":")
+_MARKERS = "os^DvPX*"
 
 FONTS = (
     "Noto Sans CJK JP",
@@ -69,13 +69,13 @@ STYLE: dict[Any, Any] = {
 
 
 def series_style(index: int) -> dict[str, Any]:
-    """Choose colour, marker and line of one of several series; the first, INK, is for the baseline.
+    """Choose colour and marker of one of several series; the first, INK, is for the baseline.
 
     Of 64 series, no two have the same colour and marker.
     """
     repeat, place = divmod(index, len(_COLOURS))
     marker = _MARKERS[(place + repeat) % len(_MARKERS)]
-    return {"color": _COLOURS[place], "marker": marker, "linestyle": _LINES[repeat % len(_LINES)]}
+    return {"color": _COLOURS[place], "marker": marker, "linestyle": "none"}
 
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -87,9 +87,11 @@ def for_xml(text: str) -> str:
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
-def check_plot(path: Path) -> None:
+def check_plot(path: Path | None) -> None:
     """Raise UsageError for a file name that is not of a picture format, and SynmtError without
-    matplotlib."""
+    matplotlib; None is no picture."""
+    if path is None:
+        return
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(
             "unsupported picture format",
@@ -108,27 +110,27 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> None:
-    """Draw a figure in the common style into a file; `grid`: the axis with grid lines.
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Draw a figure in the common style into a file.
 
     An SVG file has all characters: it contains text, and the program that shows it finds the fonts.
     """
     check_plot(path)
-    drawn = _render(draw, path.suffix.lstrip(".").lower(), grid)
+    drawn = _render(draw, path.suffix.lstrip(".").lower())
     with write_atomically(path, binary=True) as stream:
         stream.write(drawn)
 
 
 def svg_of(draw: Callable[[], Figure]) -> str:
     """Draw a figure in the common style as SVG."""
-    return _render(draw, "svg", "y").decode("utf-8")
+    return _render(draw, "svg").decode("utf-8")
 
 
-def _render(draw: Callable[[], Figure], kind: str, grid: str) -> bytes:
+def _render(draw: Callable[[], Figure], kind: str) -> bytes:
     import matplotlib
 
     dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()
-    style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
+    style = {**STYLE, "font.family": _fonts()}
     with warnings.catch_warnings(), matplotlib.rc_context(style):
         if kind == "svg":
             # its letters are text: the program that shows it has the fonts

@@ -16,7 +16,7 @@ from synmt import __version__
 from synmt.errors import UsageError
 from synmt.files.writing import write_output
 from synmt.reporting.text import shown_rows
-from synmt.reporting.values import Figure, Part, Picture, Report, Table, TextBlock
+from synmt.reporting.values import Figure, Part, Report, Table, TextBlock
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -44,7 +44,7 @@ def page_of(reports: Sequence[Report], *, about: Table | None = None, command: s
     """
     parts = [part for report in reports for part in report.parts]
     return template().render(
-        title=", ".join(dict.fromkeys(report.system or report.title for report in reports)),
+        title=", ".join(dict.fromkeys(report.title for report in reports)),
         about=_part(about) if about else "",
         each=[section for report in reports for section in _sections(report)],
         styles=dict.fromkeys(part.style for part in parts if isinstance(part, TextBlock)),
@@ -71,30 +71,24 @@ def fragment(part: Any) -> str:
 def _sections(report: Report) -> list[tuple[str, list[str]]]:
     """Begin a section with each part that has a title; what comes before has the title of the
     report."""
-    sections, explained = [(report.title, list[str]())], set[str]()
+    sections = [(report.title, list[str]())]
     for part in report.parts:
         if part.title:
             sections.append((part.title, list[str]()))
         shown = part.on_page() if isinstance(part, Table) and part.on_page else part
-        sections[-1][1].append(_part(shown, explained))
+        sections[-1][1].append(_part(shown))
     sections[-1][1].extend(paragraph(note, faint=True) for note in report.notes)
     return sections if sections[0][1] else sections[1:] or sections
 
 
-def _part(part: Part, explained: set[str] | None = None) -> str:
-    """Write a part; explanations that were written before are left out."""
+def _part(part: Part) -> str:
     if isinstance(part, Figure):
         return _figure(part)
-    if isinstance(part, Picture):
-        return picture(part.svg, caption=part.caption)
     if isinstance(part, TextBlock):
         return _markup("".join(map(paragraph, part.lines)) if part.html is None else part.html)
     titles, rows = [column.title for column in part.columns], shown_rows(part)
     words = all(column.kind == "text" for column in part.columns)
-    explained = set() if explained is None else explained
-    notes = [note for note in part.explanations() if note not in explained]
-    explained.update(notes)
-    return _macro("table", titles, rows, part.title, words, notes)
+    return _macro("table", titles, rows, part.title, words, part.explanations())
 
 
 def _macro(name: str, *values: Any) -> str:

@@ -10,8 +10,6 @@ from synmt.reporting.progress import duration
 from synmt.reporting.values import (
     Column,
     Interval,
-    Marked,
-    Quantity,
     Report,
     Shown,
     Table,
@@ -86,14 +84,10 @@ def _drawn(table: Table, width: int | None, bold: bool) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def shown(value: Value, column: Column | Quantity) -> str:
+def shown(value: Value, column: Column) -> str:
     """Write a value for people: with separators of thousands, units and signs; None is empty."""
-    if isinstance(value, Marked):
-        return f"{shown(value.value, column)} {value.mark}"
     if isinstance(value, Written):
         return value.text
-    if isinstance(value, Quantity):
-        return shown(value.value, value)
     if isinstance(value, Interval):
         return f"{shown(value.low, column)} to {shown(value.high, column)}"
     if value is None or isinstance(value, str):
@@ -107,6 +101,13 @@ def shown(value: Value, column: Column | Quantity) -> str:
     digits = 0 if isinstance(value, int) and column.kind == "number" else column.digits
     form = f"{'+' if column.signed else ''},.{digits}{'%' if column.kind == 'share' else 'f'}"
     return format(value, form)
+
+
+def display_width(text: str) -> int:
+    """Count the terminal columns of a text."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def shown_rows(table: Table) -> list[list[str]]:

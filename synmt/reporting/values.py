@@ -26,33 +26,15 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Marked:
-    """A value with a sign that a note explains, such as `*`; programs get the value alone."""
-
-    value: str | float
-    mark: str
-
-
-@dataclass(frozen=True)
 class Written:
-    """A value that people see written in another way, such as a sentence with brackets; programs
-    get the value."""
+    """A value that people see written in another way than the column's, such as a sentence with
+    brackets; programs get the value."""
 
     value: str | float
     text: str
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A value of another kind than its column, in tables whose rows are about different things."""
-
-    value: float
-    kind: Kind = "number"
-    digits: int = 2
-    signed: bool = False
-
-
-Value = str | float | Interval | Marked | Written | Quantity | None
+Value = str | float | Interval | Written | None
 """A cell. None is an empty one; a number that is no quantity, such as a step, is an int."""
 
 
@@ -140,7 +122,7 @@ def plain(value: Value) -> Any:
     """Return a value as JSON has it: an interval is a list of two numbers."""
     if isinstance(value, Interval):
         return [value.low, value.high]
-    return value.value if isinstance(value, Marked | Written | Quantity) else value
+    return value.value if isinstance(value, Written) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,15 +130,6 @@ class Figure(Shown):
     """A figure that matplotlib draws when it is needed; formats without pictures leave it out."""
 
     draw: Callable[[], Drawing]
-    caption: str
-    title: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Picture(Shown):
-    """A picture as SVG; formats without pictures leave it out."""
-
-    svg: str
     caption: str
     title: str = ""
 
@@ -175,7 +148,7 @@ class TextBlock(Shown):
     title: str = ""
 
 
-Part = Table | Figure | Picture | TextBlock
+Part = Table | Figure | TextBlock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +160,6 @@ class Report(Shown):
     notes: sentences at its end.
     facts: further values for JSON, beside the tables.
     late_facts: makes more of them, which take long.
-    system: what it is about, for the title of a page.
     runs: folders of the runs that were read.
     """
 
@@ -196,7 +168,6 @@ class Report(Shown):
     notes: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     late_facts: Callable[[], Mapping[str, Any]] = dict
-    system: str = ""
     runs: Sequence[Path] = ()
 
     @property

@@ -170,7 +170,7 @@ def test_depths_and_distances_have_the_buckets_given():
     found = by_measure(MEAN_DISTANCE, parses, side="target", edges=(1.5, 3))
     values = np.array([trees.mean_distance(parse) for parse in parses])
     assert found.members.argmax(0).tolist() == ((values > 1.5) + 1 * (values > 3)).tolist()
-    assert found.by == "reference mean distance to the parent"
+    assert found.by == "target mean distance to the parent"
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -59,16 +59,16 @@ def test_tables_without_groups_and_with_empty_ones_can_be_drawn(tmp_path):
     nothing = by_relation([tree([0], ["root"])] * 24)
     groupings = [by_length(LENGTHS, edges=(20, 30)), nothing]
     tables = [tabulate(one, some_systems([1, 1])) for one in groupings]
-    assert save_figure(lambda: draw_results(tables), tmp_path / "x.svg") == ""
+    save_figure(lambda: draw_results(tables), tmp_path / "x.svg")
     assert ">s0<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
-def test_long_labels_are_cut_and_letters_that_svg_forbids_are_replaced(tmp_path):
+def test_letters_that_svg_forbids_are_replaced(tmp_path):
     table = tabulate(labelled("kind", ["w" * 60] * 12 + ["a\x01b"] * 12), some_systems([1]))
     path = tmp_path / "x.svg"
     save_figure(lambda: draw_results([table, table]), path)
     texts = [one.text for one in ElementTree.parse(path).iter() if one.tag.endswith("}text")]
-    assert {"w" * 32, "a\ufffdb"} < set(texts)
+    assert {"w" * 60, "a\ufffdb"} < set(texts)
 
 
 def test_a_plot_without_matplotlib_is_refused_at_once(tmp_path, monkeypatch):

@@ -76,8 +76,8 @@ def test_a_condition_that_chooses_nothing_is_refused(case):
     ("text", "message"),
     [
         ("", "0 rows of labels below the header, but there are 2 test sentences"),
-        ("a\tb\n1\t2\n1\n", "line 3: 1 cell, but the first row names 2"),
-        ("a\ta\n1\t2\n", "line 1: two columns are named 'a'"),
+        ("a\tb\n1\t2\n1\n", "line 3: 1 cells, but the first row names 2"),
+        ("a\ta\n1\t2\n", "line 1: two columns have the same name"),
         ("a\n1\n", "1 row of labels below the header, but there are 2 test sentences"),
     ],
 )

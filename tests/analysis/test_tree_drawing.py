@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from full_stop import with_full_stop
+from rich.cells import cell_len
 
 from synmt.analysis.trees.drawing import (
     TreeDrawing,
-    display_width,
     draw_arcs,
     draw_svg,
     draw_tree,
@@ -94,14 +94,14 @@ def test_arcs_that_do_not_cross_are_drawn_without_a_crossing_and_fit_on_eighty_c
             # a line that crosses a track would contain a bare track
             assert "│" not in line[: max(map(line.rfind, "<┐┘┤┬┴┼"))].lstrip(" │"), lines
         gold = Parse(words, np.zeros((40, 2), int), np.array(parents), ["obl:agent"] * 40)
-        assert max(map(display_width, draw_tree(gold.parents, gold))) <= 80
+        assert max(map(cell_len, draw_tree(gold.parents, gold))) <= 80
 
 
 def test_wide_letters_keep_the_columns_in_line():
     words = ["猿", "é", "e\u0301", "Donaudampfschifffahrt", "a\u2028b"]
     parse = Parse(words, np.zeros((5, 2), int), np.array([1, 1, 1, 1, 1]), ["x"] * 5)
     lines = draw_tree(parse.parents, parse)
-    assert len({display_width(line.split("+")[0]) for line in lines}) == 1
+    assert len({cell_len(line.split("+")[0]) for line in lines}) == 1
     assert "a b " in lines[4]
 
 

@@ -10,7 +10,6 @@ from tiny import analyze
 
 from synmt.parsing.models import COMPACT
 from synmt.run_folder import Run
-from synmt.syntax.parse import flat_parse
 from synmt.training.tree_sources import make_parser
 
 pytestmark = pytest.mark.journey
@@ -52,14 +51,14 @@ def test_the_report_the_page_and_the_figure_agree(tmp_path):
         assert f'lang="en">{tag} {norm:.3f}</small>' in text
     for row in report["tables"][0]["rows"]:
         assert f">{row['tag']}<" in drawn
-    tests = [report, json.loads(output(run, "--test", "other", "--json")[0])]
-    assert [one["test"] for one in tests] == ["test", "other"]
+    other = json.loads(output(run, "--test", "other", "--json")[0])
+    assert "on test set other" in other["title"]
 
 
 GERMAN_TARGET = """
-1 => => no Stanza model for 'de' to tag the target (
-1 => --parser none => Name one with `--parser FOLDER` (or `target_p
-2 => --parser compact => no Stanza model for 'de' to tag the target (
+1 => => target_parser.model,
+1 => --parser none => or in the recipe, as `target_p
+2 => --parser compact => Name a model with `--parser FOLDER`
 2 => --html x.txt => x.txt: not an HTML file name
 2 => --plot x.txt => x.txt: unsupported picture
 2 => --test tset => there is no test set 'tset'
@@ -82,12 +81,7 @@ def test_what_cannot_be_read_is_refused(tmp_path, monkeypatch):
         assert words in errors
 
 
-def test_a_parser_without_tags_and_a_run_without_a_parser_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "synmt.analysis.inputs.parse_lines", lambda parser, lines: list(map(flat_parse, lines))
-    )
-    run = write_run(tmp_path / "sa", TREE)
-    assert "Stanza (compact, en): the parser gives no parts of speech" in output(run, code=2)[1]
+def test_a_run_without_a_parser_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("synmt.analysis.inputs.parse_lines", None)
     run = write_run(tmp_path / "run", TREE, {"name": "tag_embedding"})
     assert "Use a run that records its parser" in output(run, code=2)[1]

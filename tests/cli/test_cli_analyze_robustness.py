@@ -58,7 +58,7 @@ def test_the_test_set_is_translated_again_with_other_trees(reader, tmp_path):
     options = ["--shares", "0,1", "--seed", "3", "--parser", "compact", "--html"]
     found, rows = report(reader, *options, page, "--plot", plot)
     # the run's own translations are reproduced
-    assert {"system": "reader", "not_as_in_the_run": 0}.items() <= found.items()
+    assert found["not_as_in_the_run"] == 0
     assert f"original trees: {PARSER}" in found["notes"]
     assert list(rows) == ["own", "100 % rewired", *CONTROLS, PARSER]
     own, *others = rows.values()

@@ -8,7 +8,7 @@ from pages import HOSTILE, Reader, contrast
 
 from synmt.errors import UsageError
 from synmt.reporting.page import check_page, fragment, page_of, picture
-from synmt.reporting.values import Figure, Picture, Report, Table, TextBlock, text_column
+from synmt.reporting.values import Figure, Report, Table, TextBlock, text_column
 
 WORDS = TextBlock(title="Words", lines=["Some words."], style=".words { color: red; }\n")
 REPORT = Report(title="sa", parts=[WORDS, TextBlock(title="Trees", lines=["Trees."])])
@@ -23,7 +23,11 @@ def attributes_of(tag, html):
 
 
 def test_the_page_is_well_formed_and_self_contained():
-    parts = [*REPORT.parts, hostile_table(), Picture(svg="<svg></svg>", caption="A tree")]
+    parts = [
+        *REPORT.parts,
+        hostile_table(),
+        TextBlock(html=picture("<svg></svg>", caption="A tree")),
+    ]
     page = page_of([Report(title="sa", parts=parts)])
     read = Reader(page)
     assert page.startswith("<!doctype html>")
@@ -56,7 +60,7 @@ def test_a_section_begins_with_each_title_and_what_comes_before_has_that_of_the_
 
 def test_hostile_text_stays_text():
     parts = [TextBlock(title=HOSTILE, lines=[HOSTILE]), hostile_table()]
-    parts.append(Picture(svg="<svg></svg>", caption=HOSTILE))
+    parts.append(TextBlock(html=picture("<svg></svg>", caption=HOSTILE)))
     page = page_of([Report(title=HOSTILE, parts=parts)], command=HOSTILE)
     read = Reader(page)
     assert {"script", "b"}.isdisjoint(read.tags)

@@ -12,7 +12,6 @@ from synmt.reporting.formats import remarks, render
 from synmt.reporting.values import (
     Column,
     Interval,
-    Marked,
     Report,
     Table,
     TextBlock,
@@ -35,7 +34,7 @@ COLUMNS = [
 ROWS = [
     ["1-10", 1234, 0.29, "plain", None, None, None, 1149.0, 2.5e8],
     ["1-10", 1234, 0.29, "a&b|c_d", -0.404, Interval(-1.2, 0.333), 0.0001, 7500.0, "not known"],
-    [Marked(">10", "*"), 5, 0.01, "[x]\ty\nz", 0.25, None, 0.25, 9.0, 1e6],
+    [Written(">10", ">10 *"), 5, 0.01, "[x]\ty\nz", 0.25, None, 0.25, 9.0, 1e6],
 ]
 TABLE = Table(title="by length", columns=COLUMNS, rows=ROWS, shared=3, notes=["*: few sentences"])
 REPORT = Report(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, run_forward
 from synmt.analysis.heads import Head, annotation_heads, choose_heads, head_weights
+from synmt.analysis.options import MapContent
 from synmt.arrays import DoubleArray, Side
 from synmt.data.task_corpus import tagged
 from synmt.data.vocabulary import BOS, EOS
@@ -27,12 +28,6 @@ from synmt.model.seq2seq import Seq2Seq
 AttentionKind = Literal["source", "target", "cross", "parents"]
 """Self-attention of a side, cross-attention from the target to the source, or annotations: probable
 parents."""
-
-
-MapContent = Literal["weights", "factor", "bias", "cross", "parents"]
-"""The values that heat maps show."""
-
-MAP_CONTENTS: tuple[str, ...] = get_args(MapContent)
 
 
 @dataclass(frozen=True)

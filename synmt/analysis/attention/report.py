@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from synmt.analysis import inputs
 from synmt.analysis.attention.heads import (
     KINDS,
-    MAP_CONTENTS,
     AttentionKind,
     AttentionMap,
-    MapContent,
     heads_of,
     read_map,
 )
@@ -28,13 +25,11 @@ from synmt.analysis.attention.statistics import (
 )
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.heads import annotation_heads
-from synmt.analysis.options import AttentionOptions
-from synmt.arrays import SIDES
+from synmt.analysis.options import AttentionOptions, MapContent
 from synmt.decode.translator import Translator
-from synmt.errors import unknown_name
-from synmt.evaluation.outputs import Outputs, the_test_set
+from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
-from synmt.reporting.figures import check_plot
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
@@ -61,32 +56,28 @@ _MOST_IN_A_ROW = 8
 
 def analyze_attention(options: AttentionOptions) -> Report:
     """Measure attention heads over a test set, and read the heat maps of one sentence."""
-    inputs.check_name(options.side, SIDES, "side")
-    if options.what not in MAP_CONTENTS:
-        raise unknown_name("map", options.what, MAP_CONTENTS, where="--what")
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     run = find_run(options.run)
-    outputs = inputs.read_test(run.folder, options.test).as_read()
+    outputs = from_run(run.folder, options.test).as_read()
     translator = Translator.load(run)
     kind = _choose_attention(translator, options)
     heads = heads_of(translator.model, kind, options.head)
     text = _read_text(options, outputs, kind)
     if not text.model_trees:
         inputs.check_recorded(translator, run.folder, "" if kind == "target" else "--parses")
-    plain = options.what == "weights" and kind not in SIDES
-    content = cast(MapContent, kind if plain else options.what)
+    content: MapContent = options.what
+    if content == "weights" and (kind == "cross" or kind == "parents"):
+        content = kind
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
     draw_map = partial(draw_maps, heat_map, system=outputs.system)
     if options.plot:
-        inputs.save_plot(options.plot, draw_map)
-    parser = options.parses.name if options.parses else ""
-    if kind != "cross" and not parser:
+        save_figure(draw_map, options.plot)
+    if kind != "cross" and not options.parses:
         lines = text.source, text.target
-        text, parser = inputs.parse_text(translator, run, text.side, *lines, options.parser)
-    parser = "" if kind == "cross" else parser + inputs.as_read(translator, text)
+        text = inputs.parse_text(translator, run, text.side, *lines, options.parser)
+    trees = inputs.describe_trees(translator, text)
     sentences, left_out = measure_heads(translator, heads, kind, text)
-    joined = join(list(sentences.values()), trees=kind != "cross")
+    joined = join(list(sentences.values()))
     words = [len(one.parents) for one in sentences.values()]
     parts: list[Part] = [head_table(heads, joined, words, ends=KINDS[kind].ends)]
     if kind != "cross":
@@ -99,19 +90,17 @@ def analyze_attention(options: AttentionOptions) -> Report:
         parts=parts,
         notes=[
             f"{KINDS[kind].lines} of {the_test_set(outputs.test)}",
-            *([f"trees: {parser}"] if parser else []),
+            *([f"trees: {trees}"] if kind != "cross" else []),
             ", ".join(f"{count:,} {name}" for name, count in counts.items()),
         ],
         facts={
-            "system": outputs.system,
             "attention": kind,
             **counts,
             "left_out": left_out,
-            "parents_in_sight": joined.visible_share,
+            "parents_out_of_sight": len(joined.hidden),
             "relations": relation_agreement(heads, joined),
             "map": _map_facts(heat_map),
         },
-        system=outputs.system,
         runs=(run.folder,),
     )
 
@@ -142,7 +131,7 @@ def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind)
     lines = outputs.reference if kind == "target" else outputs.source
     trees = list(read_parses(options.parses, lines))
     gold, read = [] if kind == "cross" else trees, None if kind == "target" else trees
-    return ParsedText(KINDS[kind].side, outputs.source, target, gold, read)
+    return ParsedText(KINDS[kind].side, outputs.source, target, gold, read, options.parses.name)
 
 
 def _map_facts(heat_map: AttentionMap) -> dict[str, Any]:
@@ -167,11 +156,12 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
     rows, columns = (
         [without_breaks(piece) for piece in pieces] for pieces in (heat_map.rows, heat_map.columns)
     )
-    across = min(_MOST_IN_A_ROW, max(Counter(head.layer for head in panels).values()))
+    across = min(_MOST_IN_A_ROW, len(panels))
     down = math.ceil(len(panels) / across)
     values = np.stack(list(panels.values()))  # (S, Tq, Tk)
     low, high = max(LEAST, values.min()), values.max()
-    cell = min(_CELL, _LARGEST / (across * len(columns)), _LARGEST / (down * len(rows)))
+    cell = min(_CELL, _LARGEST / max(across * len(columns), down * len(rows)))
+    letters = min(8, 50 * cell)
     size = 3 + across * len(columns) * cell, 2 + down * len(rows) * cell
     figure = NewFigure(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
@@ -179,13 +169,13 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
         axes.imshow(panel, cmap="Blues", vmin=low, vmax=high, aspect="auto")
         axes.grid(visible=False)
         axes.set_title(head.title, fontsize=8)
-        axes.set_yticks(range(len(rows)), rows, fontsize=min(8, 50 * cell))
-        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=min(8, 50 * cell))
+        axes.set_yticks(range(len(rows)), rows, fontsize=letters)
+        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=letters)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     title = f"{system}: {kind.name}, sentence {heat_map.sentence}, {kind.lines}"
-    figure.suptitle(title, fontsize=9, wrap=True)
-    figure.supylabel("Piece that attends", fontsize=8)
-    figure.supxlabel("Piece attended to", fontsize=8)
+    figure.suptitle(title, wrap=True)
+    figure.supylabel("Piece that attends")
+    figure.supxlabel("Piece attended to")
     figure.colorbar(grid[0, 0].images[0], ax=figure.axes, label=_UNITS[heat_map.content])
     return figure

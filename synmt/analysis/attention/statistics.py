@@ -78,13 +78,6 @@ class HeadStatistics:
     hidden: IntArray
 
     @property
-    def visible_share(self) -> float | None:
-        """The share of words with a visible parent, among all that are neither punctuation nor
-        roots; None if there are none."""
-        words = len(self.parents)
-        return words / (words + len(self.hidden)) if words else None
-
-    @property
     def agrees(self) -> BoolArray:
         """Whether the choice is the parent: (S, M)."""
         return self.choices == self.parents
@@ -203,21 +196,15 @@ def counted_words(gold: Parse, owners: IntArray, *, causal: bool) -> tuple[IntAr
     return np.flatnonzero(candidates & visible), np.flatnonzero(candidates & ~visible)
 
 
-def join(sentences: Sequence[HeadStatistics], *, trees: bool = True) -> HeadStatistics:
-    """Concatenate the statistics of sentences; `trees`: whether their words have parents."""
+def join(sentences: Sequence[HeadStatistics]) -> HeadStatistics:
+    """Concatenate the statistics of sentences."""
     if not sentences:
         raise SynmtError(
             "there are no sentences to measure: all are empty, or longer than the model takes"
         )
     names = [field.name for field in fields(HeadStatistics)]
     columns = [np.concatenate([getattr(one, name) for one in sentences], -1) for name in names]
-    joined = HeadStatistics(*columns)
-    if trees and not len(joined.parents):
-        raise SynmtError(
-            "no word has a visible parent: all are punctuation, roots or to the left of their "
-            "parents"
-        )
-    return joined
+    return HeadStatistics(*columns)
 
 
 def head_table(

@@ -24,15 +24,15 @@ from synmt.analysis.compare.sentences import (
     words_at,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
-from synmt.analysis.inputs import read_translations, save_plot, scoring_options
+from synmt.analysis.inputs import read_translations, scoring_options
 from synmt.analysis.options import CompareOptions
-from synmt.analysis.trees.drawing import draw_parse
+from synmt.analysis.trees.drawing import TreeDrawing, draw_svg
 from synmt.decode.alignment import best_pairs
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.figures import check_plot
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.page import picture, template
 from synmt.reporting.values import (
     Column,
@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
 def analyze_compare(options: CompareOptions) -> Report:
     """Find the sentences that systems translate most differently from the first one."""
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     systems = read_translations(
         options.compare,
         test=options.test,
@@ -64,7 +63,7 @@ def analyze_compare(options: CompareOptions) -> Report:
         what = f"2 to {len(ascii_uppercase)} systems can be compared, not {len(systems)}"
         raise UsageError(what, where="--compare")
     outputs = [replace(system.seeds[0], system=system.name) for system in systems]
-    settings = scoring_options(outputs[0], options.tokenize, options.lowercase, options.metric)
+    settings = scoring_options(outputs[0], options.tokenize, options.lowercase)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
     scores, ranks = ([score_outputs(one, each) for each in outputs] for one in metrics)
     words = [one.as_read() for one in outputs]
@@ -75,7 +74,7 @@ def analyze_compare(options: CompareOptions) -> Report:
     runs = [one.run for one in outputs]
     draw = partial(draw_boxes, compared)
     if options.plot:
-        save_plot(options.plot, draw)
+        save_figure(draw, options.plot)
 
     @cache  # parsing and aligning take long, and the tables need neither
     def details() -> WordDetails:
@@ -97,14 +96,7 @@ def analyze_compare(options: CompareOptions) -> Report:
             sentences_table(compared, lambda: make_cards(compared, details())),
         ],
         notes=[f"{metric.title}|{metric.signature}" for metric in metrics],
-        facts={
-            "test": compared.test or None,
-            "metric": compared.metric.title,
-            "higher_is_better": compared.metric.higher_is_better,
-            "ranked_by": compared.ranking.title,
-        },
         late_facts=details_as_json,
-        system=names,
         runs=tuple(dict.fromkeys(run for run in runs if run)),
     )
 
@@ -187,7 +179,9 @@ def make_cards(compared: ComparedSystems, details: WordDetails) -> TextBlock:
     for one in compared.sentences:
         words = details.by_line[one.line]
         caption = f"Line {one.line}: tree of the source"
-        tree = picture(draw_parse(words.tree), caption=caption) if words.tree else ""
+        tree = ""
+        if parse := words.tree:
+            tree = picture(draw_svg([TreeDrawing("", parse.parents, parse)]), caption=caption)
         cards.append((one, tree, _translations(one, words, compared)))
     page = template(Path(__file__).parent, "cards.html")
     return TextBlock(html=page.render(marked=MARKED, parser=details.parser, cards=cards))

@@ -73,14 +73,15 @@ def find_words(
     runs: the run folder of each system; None for files.
     source: the file of the source; its name tells the language if there is no run.
     model: the Stanza model to use instead of the last run's.
-    raw: whether the sentences are raw text, although a run tokenizes it: then nothing is aligned.
+    raw: whether the sentences are raw text, although a run tokenizes it: then nothing is parsed or
+        aligned.
     """
     lines = [one.source for one in sentences]
     run = next((find_run(folder) for folder in reversed(runs) if folder), None)
     trees, name = [None] * len(lines), ""
-    if any(lines):
+    if any(lines) and not raw:
         try:
-            parser = find_side_parser(model, run, "source", source, raw=raw)
+            parser = find_side_parser(model, run, "source", source)
             trees, name = parse_lines(parser, lines), name_parser(parser)
         except SynmtError as error:
             if model:

@@ -20,9 +20,8 @@ from synmt.analysis.gates.norms import (
 )
 from synmt.analysis.options import GateOptions
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
-from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.figures import INK, ONE, OTHER, check_plot
+from synmt.evaluation.outputs import from_run, the_test_set
+from synmt.reporting.figures import INK, ONE, OTHER, check_plot, save_figure
 from synmt.reporting.values import Figure, Report, TextBlock
 from synmt.run_folder import find_run
 
@@ -35,22 +34,15 @@ SENTENCES = 50
 
 def analyze_gates(options: GateOptions) -> Report:
     """Measure how far the gate to syntax is open at each target word, as in Tran & Bisk (2018)."""
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     run = find_run(options.run)
-    outputs, recipe = inputs.read_test(run.folder, options.test).as_read(), run.recipe()
+    outputs, recipe = from_run(run.folder, options.test).as_read(), run.recipe()
     translator = Translator.load(run)
     check_gates(translator, str(run.folder))
     inputs.check_recorded(translator, run.folder)
-    parser = inputs.find_parser(recipe, "target", options.parser, to="tag")
+    parser = inputs.find_parser(recipe, "target", options.parser)
     tagger = inputs.name_parser(parser)
     parses = inputs.parse_lines(parser, outputs.reference)
-    if not any(tag != "_" for parse in parses for tag in parse.tags):
-        raise UsageError(
-            "the parser gives no parts of speech to group words by",
-            where=tagger,
-            do="Use a Stanza model with the processor `pos`",
-        )
     text = ParsedText("target", outputs.source, outputs.reference, parses)
     sentences, left_out = read_gates(translator, text)
     notes = [
@@ -61,7 +53,7 @@ def analyze_gates(options: GateOptions) -> Report:
     table = tag_table(sentences, notes)
     draw = partial(draw_gates, table.rows, system=outputs.system)
     if options.plot:
-        inputs.save_plot(options.plot, draw)
+        save_figure(draw, options.plot)
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
     html = words_as_html(sentences, recipe.source, recipe.target)
     return Report(
@@ -72,12 +64,9 @@ def analyze_gates(options: GateOptions) -> Report:
             TextBlock(title="Gates word by word", html=html, style=_STYLE),
         ],
         facts={
-            "system": outputs.system,
-            "test": outputs.test,
             "left_out": left_out,
             **gate_facts(sentences),
         },
-        system=outputs.system,
         runs=(run.folder,),
     )
 

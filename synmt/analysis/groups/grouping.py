@@ -9,7 +9,6 @@ whether they are made from lengths, trees or labels; they may overlap.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,8 +24,6 @@ from synmt.evaluation.metrics import read_table
 
 if TYPE_CHECKING:
     from synmt.data.vocabulary import Vocabulary
-
-_logger = logging.getLogger(__name__)
 
 Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -55,9 +52,6 @@ PAPERS = {
     "ldd": Buckets(TENS, "target", of_paper=True),
 }
 """Length buckets by the names that recipes have."""
-
-SIDE_NAMES = {"source": "source", "target": "reference"}
-"""The sides of a test set as tables call them: its target is the reference."""
 
 ONE_BUCKET = "any"
 """The name of a bucket that contains everything."""
@@ -125,7 +119,7 @@ def by_length(
 
     edges: by default those of PASCAL's figure 2, without buckets above the longest sentence.
     """
-    by = f"{SIDE_NAMES[side]} length"
+    by = f"{side} length"
     grouping = replace(by_value(by, unit, lengths, edges or TENS, sizes=lengths), counted=unit)
     if edges:
         return grouping
@@ -216,12 +210,6 @@ def group_by_labels(
     """Group sentences by each of the chosen labels, or by all that have few enough values; sizes:
     (N,)."""
     many = [name for name, values in labels.items() if len(set(values)) > TOO_MANY_VALUES]
-    if many and not chosen:
-        _logger.info(
-            "labels with more than %d values are left out, unless --label names them: %s",
-            TOO_MANY_VALUES,
-            ", ".join(many),
-        )
     names = chosen or [name for name in labels if name not in many]
     return [by_label(name, _values_of(labels, name), sizes) for name in names]
 

@@ -22,14 +22,14 @@ from synmt.analysis.groups.grouping import (
 )
 from synmt.analysis.groups.results import CAPTION, SentenceScores, collect, draw_results, tabulate
 from synmt.analysis.groups.trees import group_by_trees, parse_side
-from synmt.analysis.inputs import Translations, read_systems, save_plot, scoring_options
+from synmt.analysis.inputs import Translations, read_systems, scoring_options
 from synmt.analysis.options import GroupOptions
 from synmt.arrays import BoolArray, Side
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
-from synmt.reporting.figures import check_plot
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
@@ -42,10 +42,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     """Score every group of test sentences, by length, tree or label, and compare systems with a
     baseline."""
     by_trees = options.by_depth or options.by_distance or options.by_relation
-    if not (options.by_length or by_trees or options.by_label):
-        raise UsageError("no groups are chosen", do="Choose at least one, such as `--by-length`")
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     buckets = parse_buckets(options.buckets) if options.buckets else None
     translations = Translations(read_systems(options))
     main = translations.main
@@ -54,7 +51,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     if options.where:
         chosen = choose_sentences(labels, options.where)
     sentences = _Sentences(main, chosen)
-    scoring = scoring_options(main, options.tokenize, options.lowercase, options.metric)
+    scoring = scoring_options(main, options.tokenize, options.lowercase)
     metric = make_metric(options.metric, scoring)
     groupings, trees = list[Grouping](), ""
     # slow parsing comes after everything that may fail
@@ -79,7 +76,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         tables.append(table)
         parts += [table, Figure(draw=partial(draw_results, [table]), caption=CAPTION)]
     if options.plot:
-        save_plot(options.plot, partial(draw_results, tables))
+        save_figure(partial(draw_results, tables), options.plot)
     names = ", ".join(f"{name} (seeds: {len(seeds)})" for name, seeds in systems.items())
     test = f" on {the_test_set(main.test)}" if main.test else ""
     where = f", where {' and '.join(options.where)}" if options.where else ""
@@ -87,15 +84,6 @@ def analyze_groups(options: GroupOptions) -> Report:
         title=names + test + where,
         parts=parts,
         notes=[f"{metric.title}|{metric.signature}"],
-        facts={
-            "systems": [{"system": name, "seeds": len(each)} for name, each in systems.items()],
-            "test": main.test or None,
-            "where": list(options.where),
-            "metric": metric.title,
-            "higher_is_better": metric.higher_is_better,
-            "trees": trees or None,
-        },
-        system=translations.title,
         runs=translations.runs,
     )
 

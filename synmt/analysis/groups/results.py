@@ -213,9 +213,6 @@ CAPTION = "Results, differences from the first system with 95 % intervals, and s
 _BETWEEN = 0.1
 """Distance between the marks of two systems, where that between two groups is 1."""
 
-_LONGEST = 32
-"""Maximum number of letters of a group's name."""
-
 
 def draw_results(tables: Sequence[Table]) -> Figure:
     """Draw the panels of each table of `results_table`, one table below the other.
@@ -224,7 +221,7 @@ def draw_results(tables: Sequence[Table]) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    width = max(5.0, *(0.4 * len(table.rows) for table in tables))
+    width = 4 + 0.4 * max(len(table.rows) for table in tables)
     figure = Figure(figsize=(min(width, 30), 6 * len(tables)), layout="constrained")
     parts = figure.subfigures(len(tables), 1, squeeze=False)
     for part, table in zip(parts[:, 0], tables, strict=True):
@@ -240,7 +237,7 @@ def _draw_table(part: SubFigure, table: Table) -> None:
     rows = rows[: -len(names)]
     panels = part.subplots(3 if len(names) > 1 else 2, 1, sharex=True)
     for index, name in enumerate(names):
-        style = series_style(index) | {"linestyle": "none", "label": name}
+        style = series_style(index) | {"label": name}
         own, offset = rows[index :: len(names)], index * _BETWEEN
         _draw_marks(panels[0], own, "value", "value_interval", offset, style)
         if index:
@@ -255,7 +252,7 @@ def _draw_table(part: SubFigure, table: Table) -> None:
     panels[-1].bar(range(len(groups)), shares, color="#8C8C8C")
     panels[-1].set_ylabel(f"{share.title} (%)")
     panels[-1].set_xlabel(group.title)
-    labels = [row["group"][:_LONGEST] for row in groups]
+    labels = [row["group"] for row in groups]
     panels[-1].set_xticks(range(len(groups)), labels, rotation=30, ha="right")
 
 

@@ -11,15 +11,16 @@ distance.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.analysis.groups.grouping import (
-    SIDE_NAMES,
     Edges,
     Grouping,
     by_value,
@@ -34,7 +35,6 @@ from synmt.analysis.inputs import (
 from synmt.analysis.options import GroupOptions, SystemOptions
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray, Side
-from synmt.recipe.data import TextRecipe
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors
@@ -75,7 +75,7 @@ def by_measure(
     """Group sentences by a number of their trees, by default in quarters of the data."""
     values = np.array([measure.measure(parse) for parse in parses])  # (N,)
     edges = edges or quarters(values, decimals=measure.decimals)
-    name = f"{SIDE_NAMES[side]} {measure.name}"
+    name = f"{side} {measure.name}"
     return by_value(name, measure.unit, values, edges, sizes=_lengths(parses), about=measure.about)
 
 
@@ -84,15 +84,14 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
 
     A relation includes its subtypes. `root` is left out because every sentence has it.
     """
-    members = {}
-    for number, parse in enumerate(parses):
-        for relation in {*parse.relations, *map(base_name, parse.relations)} - {"root"}:
-            of_relation = members.setdefault(relation, np.zeros(len(parses), dtype=np.bool_))
-            of_relation[number] = True  # (N,)
-    names = sorted(members, key=lambda name: (-int(members[name].sum()), name))
-    matrix = np.array([members[name] for name in names]).reshape(len(names), len(parses))  # (G, N)
-    by, about = f"{SIDE_NAMES[side]} relation", "relation: sentences with it or one of its subtypes"
-    return Grouping(by, "", names, matrix, _lengths(parses), about=about)
+    found = [{*parse.relations, *map(base_name, parse.relations)} - {"root"} for parse in parses]
+    counts = Counter(chain.from_iterable(found))
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    members = np.zeros((len(names), len(parses)), dtype=np.bool_)  # (G, N)
+    for row, name in enumerate(names):
+        members[row] = [name in relations for relations in found]
+    by, about = f"{side} relation", "relation: sentences with it or one of its subtypes"
+    return Grouping(by, "", names, members, _lengths(parses), about=about)
 
 
 def depth(parse: Parse) -> int:
@@ -153,23 +152,19 @@ def parse_side(
     *,
     side: Side,
 ) -> tuple[list[list[Parse]], str]:
-    """Parse texts of one side of a run's test set, or of files, and describe the trees."""
+    """Parse texts of one side of a run's test set, or of files, and name the parser."""
     file = options.source if side == "source" else options.references
     parser = find_side_parser(options.parser, run, side, file)
-    trees = name_parser(parser)
-    if run and side == "source" and options.parser is None:
-        trees += _describe_reading(run)
-    return [parse_lines(parser, lines) for lines in texts], trees
+    return [parse_lines(parser, lines) for lines in texts], name_parser(parser)
 
 
 def find_side_parser(
-    model: str | None, run: Run | None, side: Side, file: Path | None, *, raw: bool = False
+    model: str | None, run: Run | None, side: Side, file: Path | None
 ) -> StanzaParser:
     """Find the parser with the model that the user named, else that of the run, of its recipe, or
     of a file's language.
 
     file: of the side; its name tells the language if there is no run.
-    raw: whether it parses raw text although the run tokenizes it.
     """
     from synmt.decode.tree_provider import recorded_parser
     from synmt.parsing.parser import StanzaParser
@@ -178,22 +173,6 @@ def find_side_parser(
         language = file_language(file, side)
         return StanzaParser(language, model=model or "auto", download=True)
     identity, recipe = run.info().get("parser"), run.recipe()
-    if model is None and side == "source" and identity and not raw:
+    if model is None and side == "source" and identity:
         return recorded_parser(identity, "auto", arcs=False)
-    if raw:
-        recipe = recipe.model_copy(update={"text": TextRecipe()})
-    return find_parser(recipe, side, model, to="parse")
-
-
-def _describe_reading(run: Run) -> str:
-    """Note where the model reads other source trees than those of the parser."""
-    from synmt.syntax.reading import reading_of
-    from synmt.training.tree_sources import tree_requirements
-
-    recipe = run.recipe()
-    if not tree_requirements(recipe, run.folder / "code")["source"].to_run:
-        return ""
-    if run.info().get("parser") is None:
-        return f"; {run.name} reads given trees, which `--parses FILE.conllu` takes"
-    control = reading_of((), recipe.parser).control
-    return "" if control.idle else f"; {run.name} reads {control.name} trees instead"
+    return find_parser(recipe, side, model)

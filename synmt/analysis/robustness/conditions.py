@@ -24,9 +24,9 @@ from synmt.decode.inputs import windows
 from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
-from synmt.evaluation.metrics import Metric, score
+from synmt.evaluation.metrics import Metric, Score, score
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.significance import Comparison, paired_bootstrap
+from synmt.evaluation.significance import Comparison, compare_on_resamples
 from synmt.reporting.progress import progress
 from synmt.syntax.controls import UNCHANGED, Control, ControlKind, certain_arcs
 from synmt.syntax.parse import Parse, flat_parse
@@ -182,23 +182,23 @@ def measure(
     # the control of the recipe has already been applied to the trees
     plain = translator.with_control(UNCHANGED)
     target = plain.tokenizers["target"]
-    base, texts = None, []
-    outcomes = []
+    scores, texts = list[Score](), list[list[str]]()
     with progress("translating", len(own.lines) * len(conditions), "lines") as advance:
-        for name, trees in conditions.items():
+        for trees in conditions.values():
             found = []
             for window in plain.translate_words(windows(own.lines, plain.window), trees):
                 for words in window:
                     translation = words if metric.on_tokens else joined(words, target)
                     found.append(translation.text)
                     advance(1)
-            scored = score(metric, found, outputs.reference, outputs.source)
-            compared = None
-            if base is None:
-                base, texts = scored.statistics, found
-            else:
-                compared = paired_bootstrap(base, scored.statistics, metric.aggregate)
-            changed = sum(other != text for other, text in zip(found, texts, strict=True))
-            uas, share = attachment_score(own.trees, trees), changed / max(len(texts), 1)
-            outcomes.append(Outcome(name, uas, scored.value, compared, share, found))
+            scores.append(score(metric, found, outputs.reference, outputs.source))
+            texts.append(found)
+    compared = compare_on_resamples([[one.statistics] for one in scores], metric.aggregate)
+    outcomes = []
+    for (name, trees), one, found, comparison in zip(
+        conditions.items(), scores, texts, [None, *compared], strict=True
+    ):
+        changed = sum(other != text for other, text in zip(found, texts[0], strict=True))
+        uas, share = attachment_score(own.trees, trees), changed / max(len(found), 1)
+        outcomes.append(Outcome(name, uas, one.value, comparison, share, found))
     return outcomes

@@ -18,9 +18,9 @@ from synmt.analysis.robustness.conditions import (
 )
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
-from synmt.evaluation.outputs import the_test_set
-from synmt.evaluation.significance import holm
-from synmt.reporting.figures import INK, check_plot, series_style
+from synmt.evaluation.outputs import from_run, the_test_set
+from synmt.evaluation.significance import difference_columns, holm
+from synmt.reporting.figures import INK, check_plot, save_figure, series_style
 from synmt.reporting.values import Column, Figure, Report, Table, share_column, text_column
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
@@ -42,19 +42,18 @@ _CONDITIONS = [
 def analyze_robustness(options: RobustnessOptions) -> Report:
     """Translate the test set of a run with damaged trees, with other parsers' trees and without a
     parser."""
-    if options.plot:
-        check_plot(options.plot)
+    check_plot(options.plot)
     shares = parse_shares(options.shares)
     run = find_run(options.run)
-    outputs = inputs.read_test(run.folder, options.test)
-    scoring = inputs.scoring_options(outputs, options.tokenize, options.lowercase, options.metric)
+    outputs = from_run(run.folder, options.test)
+    scoring = inputs.scoring_options(outputs, options.tokenize, options.lowercase)
     metric = make_metric(options.metric, scoring)
     translator = Translator.load(run)
     check_translator(translator, run.folder, has_trees=options.parses is not None)
     other = None
     if options.parser:
         # a missing parser should be reported before the test set is parsed
-        other = inputs.find_parser(run.recipe(), "source", options.parser, to="parse")
+        other = inputs.find_parser(run.recipe(), "source", options.parser)
         if translator.reading.of_parser:
             other = other.with_features(translator.reading.of_parser)
     lines = outputs.as_read().source
@@ -80,7 +79,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     draw = partial(draw_robustness, outcomes, metric.title, system=system)
     if options.plot:
-        inputs.save_plot(options.plot, draw)
+        save_figure(draw, options.plot)
     caption = (
         f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the "
         "difference from the original trees, whose score is the dashed line"
@@ -90,13 +89,10 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
         parts=[_table(outcomes, metric), Figure(draw=draw, caption=caption)],
         notes=[f"original trees: {parser}", f"{metric.title}|{metric.signature}"],
         facts={
-            "system": outputs.system,
-            "test": outputs.test,
             "p": [one.p_value if one else None for one in compared],
             "probabilities_of_arcs": own.with_arcs,
             "not_as_in_the_run": sum(one != other for one, other in stored),
         },
-        system=outputs.system,
         runs=(run.folder,),
     )
 
@@ -113,12 +109,7 @@ def _table(outcomes: Sequence[Outcome], metric: Metric) -> Table:
             name="score",
             about="" if metric.higher_is_better else "lower is better",
         ),
-        Column(
-            title="difference",
-            signed=True,
-            about="from the score with the original trees, by paired bootstrap",
-        ),
-        Column(title="95 % interval", signed=True),
+        *difference_columns("the score with the original trees", "by paired bootstrap"),
         Column(
             title="p (Holm)",
             kind="p",

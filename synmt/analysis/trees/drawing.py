@@ -17,8 +17,7 @@ Okabe and Ito (2008), lighter on a dark screen.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -27,6 +26,7 @@ import numpy as np
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray
 from synmt.reporting.figures import for_xml
+from synmt.reporting.text import display_width
 from synmt.syntax.parse import Parse, without_breaks
 
 LEGEND = "* root   + correct   ~ reversed   - wrong, with the right parent"
@@ -43,12 +43,6 @@ def draw_tree(parents: IntArray, gold: Parse) -> list[str]:
         padded = word + " " * (word_width - display_width(word))
         lines.append(f"{number:{len(str(len(words)))}} {padded} {arc}  {remark}")
     return lines
-
-
-def display_width(text: str) -> int:
-    """Count the terminal columns of a text."""
-    base = [letter for letter in text if not unicodedata.combining(letter)]
-    return len(base) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in base)
 
 
 def _remarks(parents: IntArray, gold: Parse) -> Iterator[str]:
@@ -129,7 +123,7 @@ _GAP, _STEM, _LEVEL = 14, 7, 19
 tracks."""
 
 # no CSS variables: most programs other than browsers do not support them
-_TEXT_STYLE = """
+_STYLE = """
 text {
   font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222
 }
@@ -138,8 +132,6 @@ text {
   text { fill: #eeeeee }
   .ground { fill: #16181c }
 }
-"""
-_STYLE = """
 .word, .label { text-anchor: middle }
 .label { font-size: 13px; fill: #555555 }
 path { fill: none; stroke: #0072b2; stroke-width: 2px; stroke-linejoin: round }
@@ -172,7 +164,7 @@ def draw_svg(trees: Sequence[TreeDrawing]) -> str:
         pairs = list(zip(gold.words, gold.relations, strict=True))
         widths = [_GAP + _LETTER * max(map(display_width, pair)) for pair in pairs]
         middles = _GAP + np.cumsum(widths) - np.array(widths) / 2
-        parts.append(svg_text(_GAP, bottom + 24, tree.title))
+        parts.append(_text(_GAP, bottom + 24, tree.title))
         for child, (x, parent) in enumerate(zip(middles.tolist(), parents, strict=True)):
             line = f"M{x:.1f} {y - tracks * _LEVEL:.1f}"
             if child != parent:
@@ -182,31 +174,17 @@ def draw_svg(trees: Sequence[TreeDrawing]) -> str:
                 line = f"M{start:.1f} {y:.1f}V{far:.1f}H{x:.1f}"
             style = "right" if parent == gold.parents[child] else "wrong"
             parts.append(f'<path class="{style}" d="{line}V{y:.1f}l-3 -6m3 6l3 -6"/>')
-            parts.append(svg_text(x, y + 18, gold.words[child], "word"))
-            parts.append(svg_text(x, y + 34, gold.relations[child], "label"))
+            parts.append(_text(x, y + 18, gold.words[child], "word"))
+            parts.append(_text(x, y + 34, gold.relations[child], "label"))
         bottom = y + 50
         width = max(width, 2 * _GAP + sum(widths), 2 * _GAP + _LETTER * display_width(tree.title))
-    return svg_document(parts, width, bottom, style=_STYLE)
-
-
-def draw_parse(parse: Parse) -> str:
-    """Draw one tree, above its words, with its relations."""
-    return draw_svg([TreeDrawing("", parse.parents, parse)])
-
-
-def svg_document(elements: Iterable[str], width: float, height: float, *, style: str) -> str:
-    """Frame elements as one SVG picture, in pixels, on a background.
-
-    style: CSS of the picture, besides font, background and colour of text, which are dark on a dark
-        screen.
-    """
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_TEXT_STYLE}{style}</style>'
+    size = f'width="{width:.0f}" height="{bottom:.0f}" viewBox="0 0 {width:.0f} {bottom:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>'
     background = '<rect class="ground" width="100%" height="100%"/>'
-    return "\n".join([head, background, *elements, "</svg>", ""])
+    return "\n".join([head, background, *parts, "</svg>", ""])
 
 
-def svg_text(x: float, y: float, text: str, style: str = "") -> str:
+def _text(x: float, y: float, text: str, style: str = "") -> str:
     """Write text at a position in pixels, with a CSS class; line breaks become spaces."""
     words = escape(for_xml(without_breaks(text)), quote=False)
     return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{words}</text>'

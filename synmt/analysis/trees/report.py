@@ -23,10 +23,10 @@ from synmt.analysis.trees.attachment import (
 )
 from synmt.analysis.trees.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
 from synmt.analysis.trees.induced import induce_trees
-from synmt.arrays import SIDES, IntArray
+from synmt.arrays import IntArray
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.outputs import the_test_set
+from synmt.evaluation.outputs import from_run, the_test_set
 from synmt.files.writing import write_atomically
 from synmt.reporting.page import picture
 from synmt.reporting.values import (
@@ -66,7 +66,6 @@ class TreeRow:
 def analyze_trees(options: TreeOptions) -> Report:
     """Compare the trees that a model has learned with gold or parsed trees, as in Tran & Bisk
     (2018)."""
-    inputs.check_name(options.side, SIDES, "side")
     if options.plot and (not options.draw or options.plot.suffix != ".svg"):
         raise UsageError(
             "trees are drawn with `--draw N`, as SVG",
@@ -76,7 +75,8 @@ def analyze_trees(options: TreeOptions) -> Report:
     run = find_run(options.run)
     translator = Translator.load(run)
     heads = tree_heads(translator.model, options.side, options.head, where=str(run.folder))
-    text, gold = _read_text(translator, run, options)
+    text = _read_text(translator, run, options)
+    gold = inputs.describe_trees(translator, text)
     trees, left_out = induce_trees(translator, heads, text)
     parses = [text.gold[index] for index in trees]
     if not any(not_punctuation(parse).any() for parse in parses):
@@ -100,7 +100,6 @@ def analyze_trees(options: TreeOptions) -> Report:
         ],
         notes=[f"{words:,} words without punctuation in {len(parses):,} sentences"],
         facts={
-            "system": system,
             "gold": gold,
             "sentences": len(parses),
             "words": words,
@@ -108,7 +107,6 @@ def analyze_trees(options: TreeOptions) -> Report:
             "relations": {row.name: row.attachment.relations for row in rows},
             "rules": {"gold": _counts(rules), **{row.name: _counts(row.rules) for row in rows}},
         },
-        system=system,
         runs=(run.folder,),
     )
 
@@ -131,35 +129,30 @@ def _compare(
     return rows
 
 
-def _read_text(translator: Translator, run: Run, options: TreeOptions) -> tuple[ParsedText, str]:
+def _read_text(translator: Translator, run: Run, options: TreeOptions) -> ParsedText:
     """Read the text for the model and the trees to compare with, from a treebank or from a parsed
-    test set, and name these trees."""
+    test set."""
     side, gold = options.side, options.gold
     if gold and side == "source":
         return _read_treebank(translator, gold)
     inputs.check_recorded(translator, run.folder, "--gold" if side == "source" else "")
-    outputs = inputs.read_test(run.folder, options.test).as_read()
+    outputs = from_run(run.folder, options.test).as_read()
     target = outputs.reference if side == "target" else None
     if gold:
         parses = list(read_parses(gold, outputs.reference))
-        return ParsedText(side, outputs.source, target, parses), f"gold, {gold.name}"
-    text, parser = inputs.parse_text(translator, run, side, outputs.source, target, options.parser)
-    name = f"{the_test_set(outputs.test)}, parsed by {parser}{inputs.as_read(translator, text)}"
-    return text, name
+        return ParsedText(side, outputs.source, target, parses, None, f"gold, {gold.name}")
+    text = inputs.parse_text(translator, run, side, outputs.source, target, options.parser)
+    return replace(text, made_by=f"{the_test_set(outputs.test)}, parsed by {text.made_by}")
 
 
-def _read_treebank(translator: Translator, path: Path) -> tuple[ParsedText, str]:
+def _read_treebank(translator: Translator, path: Path) -> ParsedText:
     """Read source sentences and their trees; a model without a recorded parser reads the gold trees
     itself."""
     blocks = list(read_conllu(path))
-    if not any(len(parse) for _, parse in blocks):
-        raise SynmtError(
-            "no sentence has words", where=str(path), do="Give a treebank in CoNLL-U format"
-        )
     lines, parses = _as_read(translator.tokenizers["source"], blocks)
     reads_gold = translator.reads_trees and translator.parser_identity is None
-    text = ParsedText("source", lines, None, parses, parses if reads_gold else None)
-    return text, f"gold, {path.name}{inputs.as_read(translator, text)}"
+    read = parses if reads_gold else None
+    return ParsedText("source", lines, None, parses, read, f"gold, {path.name}")
 
 
 def _as_read(

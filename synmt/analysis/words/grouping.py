@@ -46,15 +46,13 @@ _LINES_AT_ONCE = 10_000
 def by_frequency(options: WordOptions, texts: WordTexts, side: Side) -> WordGroups:
     """Group the words of one side by how often the training text has them, or the test set if
     there is no training text."""
-    path, counts, where = options.training_text, None, "the test set"
-    if path is not None:
-        counts, where = count_file(path, texts.scoring), path.name
+    if path := options.training_text:
+        return group_by_frequency(count_file(path, texts.scoring), texts, side, path.name)
     for run in map(Run, texts.run_folders):
-        if counts is None and (prepared := prepared_text(run)):
-            counts, where = count_prepared(run, prepared, side, texts.scoring), prepared.name
-    if counts is None:
-        counts = Counter(texts.text(side))
-    return group_by_frequency(counts, texts, side, where)
+        if prepared := prepared_text(run):
+            counts = count_prepared(run, prepared, side, texts.scoring)
+            return group_by_frequency(counts, texts, side, prepared.name)
+    return group_by_frequency(Counter(texts.text(side)), texts, side, "the test set")
 
 
 def group_by_frequency(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 from synmt.analysis.words.texts import Lines
 from synmt.reporting.values import Column, Table, count_column, text_column
@@ -27,8 +27,7 @@ _LEGEND = (
 )
 
 
-@dataclass(frozen=True)
-class Ngram:
+class Ngram(NamedTuple):
     """An n-gram, and how often two systems have it right.
 
     score: above 0.5 if the system has it right more often than the one to compare with.
@@ -64,8 +63,8 @@ def ngram_tables(
     [baseline, *others] = right
     for name in others:
         more, less = compare_ngrams(right[name], right[baseline], expected, top=top)
-        rows = [["more often", *astuple(one)] for one in more]
-        rows += [["less often", *astuple(one)] for one in less]
+        rows = [["more often", *one] for one in more]
+        rows += [["less often", *one] for one in less]
         columns = [
             text_column("is right", name="right"),
             text_column("n-gram", name="text"),

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from synmt.analysis.groups.results import CAPTION, draw_results
-from synmt.analysis.inputs import read_systems, save_plot, scoring_options
+from synmt.analysis.inputs import read_systems, scoring_options
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import by_aligned_words, find_alignments
@@ -17,7 +17,7 @@ from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
 from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.figures import check_plot
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report, Table
 
 FREQUENCY = "frequency"
@@ -34,10 +34,9 @@ def analyze_words(options: WordOptions) -> Report:
     """Find how often systems translate the words of a group right, and the n-grams that tell them
     apart."""
     kinds = _read_kinds(options.words) if options.words is not None else []
-    if options.plot:
-        check_plot(options.plot)
-        if not kinds:
-            raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
+    check_plot(options.plot)
+    if options.plot and not kinds:
+        raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
     systems = read_systems(options)
     scoring = scoring_options(systems[0].seeds[0], options.tokenize, options.lowercase)
     texts = WordTexts(systems, scoring)
@@ -52,18 +51,11 @@ def analyze_words(options: WordOptions) -> Report:
         lines = texts.by_system(one.words.lines for one in texts.translations)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top)
     if options.plot:
-        save_plot(options.plot, partial(draw_results, figures))
-    test = texts.first.test
+        save_figure(partial(draw_results, figures), options.plot)
+    names, test = [system.name for system in systems], texts.first.test
     return Report(
-        title=f"Words of {', '.join(texts.names)}" + (f" on {the_test_set(test)}" if test else ""),
+        title=f"Words of {', '.join(names)}" + (f" on {the_test_set(test)}" if test else ""),
         parts=parts,
-        facts={
-            "systems": texts.names,
-            "test": test or None,
-            "tokenize": scoring.tokenize,
-            "lowercase": scoring.lowercase,
-        },
-        system=texts.title,
         runs=texts.runs,
     )
 

@@ -143,8 +143,7 @@ def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place, word in enumerate(others, start):
             places[word].append(place)
-        copies = {word: iter(numbers) for word, numbers in places.items()}
-        found += [next(copies[word], -1) if word in copies else -1 for word in words]
+        found += [places[word].pop(0) if places[word] else -1 for word in words]
     return np.array(found, dtype=np.int64)
 
 
