@@ -300,10 +300,10 @@ def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Form
                 pairs.append(pair_json(pair))
             else:
                 sys.stdout.write(json_text(pair_json(pair), ensure_ascii=False) + "\n")
+    summary = summary_table(totals)
     if kind == "json":
-        summary = {"model": model.resolve().name, "checkpoint": options.checkpoint}
-        console.print_json({"summary": summary | totals.as_json(), "pairs": pairs})
-    console.remark(str(summary_table(totals)))
+        console.print_json({"summary": summary.as_json(), "pairs": pairs})
+    console.remark(str(summary))
 
 
 def _split(names: str) -> list[str]:
