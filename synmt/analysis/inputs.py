@@ -13,7 +13,7 @@ from synmt.analysis.options import SystemOptions
 from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs, from_run
-from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
+from synmt.evaluation.systems import System, group_paths, read_groups
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run, find_run
 
@@ -247,7 +247,6 @@ def read_translations(
 
     Raises SynmtError if the systems did not translate the same sentences.
     """
-    check_existence(paths)
     # one that is given twice would count as one more comparison
     groups = dict[_Members, _Group]()
     for name, members in group_paths(paths, group_seeds=group_seeds, apart=apart):
@@ -280,7 +279,6 @@ def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: boo
     ]
     found = found or [one for one in groups if baseline.resolve() in _resolved(one[1])]
     if not found:
-        check_existence([baseline])
         found = group_paths([baseline], group_seeds=group_seeds)
     if len(found) > 1:
         listed = ", ".join(printable(name) for name, _ in found)

@@ -175,10 +175,6 @@ class ScoreArguments:
     cluster: Cluster = None
 
 
-_FOR_TRANSLATIONS = (
-    *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model"),
-    *("beer", "sentences", "cost", "group_seeds", "tests"),
-)
 _FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
 
 
@@ -209,12 +205,12 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
 
 
 def _check(options: ScoreArguments, typed: Typed) -> None:
-    """Refuse options of another task, and a task that lacks some."""
+    """Refuse options of models for translations, and a task that lacks some."""
     task = "--contrast" if options.contrast else "--target" if options.target else ""
-    for name in _FOR_TRANSLATIONS if task else _FOR_MODELS:
+    for name in () if task else _FOR_MODELS:
         if name in typed:
-            do = "Score translations, or let models score texts by --target or --contrast"
-            raise UsageError(f"{typed[name]} does not apply to {task or 'translations'}", do=do)
+            do = "Let models score texts by --target or --contrast"
+            raise UsageError(f"{typed[name]} does not apply to translations", do=do)
     if task and not options.runs:
         raise UsageError(f"{task} needs a model", do="Add `--run RUN`")
     if task == "--target" and (not options.source or len(options.runs) > 1):

@@ -29,6 +29,7 @@ memory: peak in bytes, of the GPU if there is one.
 parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an
     earlier one.
 sentences, translation_processor_seconds: of all test sets.
+tokens_per_second, parsed_words_per_second, sentences_per_second: of processor time.
 """
 
 
@@ -47,18 +48,24 @@ def run_cost(run: Run) -> RunCost:
         for path in sorted(run.folder.glob("tests/*/cost.json"))
     ]
     losses = [(one["step"], one.get("loss")) for one in records if one["kind"] == "validation"]
+    spent, sentences = _sum(steps, "processor_seconds", share), _sum(tests, "sentences")
+    words = None if parse_seconds is None else _sum(parsing, "words")
+    translation_seconds = _sum(tests, "processor_seconds")
     return {
         "weights": _weights(run.weights),
         "steps": info.get("steps"),
         "validation": [(step, loss) for step, loss in losses if loss is not None],
         "seconds": _sum(steps, "seconds", share),
-        "processor_seconds": _sum(steps, "processor_seconds", share),
+        "processor_seconds": spent,
         "tokens": None if tokens is None else round(tokens),
+        "tokens_per_second": _ratio(tokens, spent),
         "memory": max((one.get("memory") or 0 for one in steps), default=None) or None,
-        "parsed_words": None if parse_seconds is None else _sum(parsing, "words"),
+        "parsed_words": words,
         "parse_processor_seconds": parse_seconds,
-        "sentences": _sum(tests, "sentences"),
-        "translation_processor_seconds": _sum(tests, "processor_seconds"),
+        "parsed_words_per_second": _ratio(words, parse_seconds),
+        "sentences": sentences,
+        "translation_processor_seconds": translation_seconds,
+        "sentences_per_second": _ratio(sentences, translation_seconds),
     }
 
 
@@ -87,33 +94,22 @@ def cost_line(run: Run) -> str:
 
 
 _PER_SECOND = "for each second of processor time"
-_PROCESSOR, _PARSING = "processor_seconds", "parse_processor_seconds"
-_COLUMNS = (
-    (count_column("weights"), "weights", ""),
-    (count_column("steps"), "steps", ""),
-    (Column("training", kind="seconds", about="wall clock, without validation"), "seconds", ""),
-    (Column("processor", kind="seconds", about="processor time of training"), _PROCESSOR, ""),
-    (count_column("tokens/s", about=f"target pieces {_PER_SECOND}"), "tokens", _PROCESSOR),
-    (Column("memory", kind="bytes"), "memory", ""),
-    (
-        Column("parsing", kind="seconds", about="processor time; runs share trees"),
-        _PARSING,
-        "",
-    ),
-    (count_column("parsing, words/s", about=_PER_SECOND), "parsed_words", _PARSING),
-    (
-        Column("translation, sentences/s", digits=1, about=_PER_SECOND),
-        "sentences",
-        "translation_processor_seconds",
-    ),
-)
-"""Columns of the table, the costs in them, and what these are divided by."""
+_PARSING = "processor time for the training text; runs share its trees"
+_COLUMNS = [
+    count_column("weights", name="weights"),
+    count_column("steps", name="steps"),
+    Column("training", kind="seconds", about="without validation", name="seconds"),
+    Column("processor", kind="seconds", about="time of training", name="processor_seconds"),
+    count_column("tokens/s", about=f"target pieces {_PER_SECOND}", name="tokens_per_second"),
+    Column("memory", kind="bytes", name="memory"),
+    Column("parsing", kind="seconds", about=_PARSING, name="parse_processor_seconds"),
+    count_column("parsing, words/s", about=_PER_SECOND, name="parsed_words_per_second"),
+    Column("translation, sentences/s", digits=1, about=_PER_SECOND, name="sentences_per_second"),
+]
 
 
-def _value(cost: RunCost, over: str, under: str) -> float | None:
-    if not under:
-        return cost[over]
-    return cost[over] / cost[under] if cost[over] and cost[under] else None
+def _ratio(over: float | None, under: float | None) -> float | None:
+    return over / under if over and under else None
 
 
 def cost_table(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Table:
@@ -122,13 +118,10 @@ def cost_table(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Table:
     goal = _mean([_best_loss(cost) for cost in first])
     rows = list[list[Value]]()
     for name, costs in systems:
-        row: list[Value] = [name]
-        for _, over, under in _COLUMNS:
-            row.append(_mean([_value(cost, over, under) for cost in costs]))
-        rows.append([*row, _mean([_steps_to(goal, cost) for cost in costs])])
+        means = [_mean([cost[column.name] for cost in costs]) for column in _COLUMNS]
+        rows.append([name, *means, _mean([_steps_to(goal, cost) for cost in costs])])
     about = f"first validation with the lowest loss of {baseline} or a lower one"
-    columns = [text_column("system"), *(column for column, *_ in _COLUMNS)]
-    columns.append(count_column("steps to loss", about=about))
+    columns = [text_column("system"), *_COLUMNS, count_column("steps to loss", about=about)]
     return Table(columns=columns, rows=rows).without_empty_columns()
 
 

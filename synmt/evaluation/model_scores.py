@@ -13,7 +13,6 @@ from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
 from synmt.files.reading import known_lines, read_lines
 from synmt.reporting.values import Column, Table, count_column, text_column
-from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
 
 
@@ -31,6 +30,12 @@ class ModelOptions:
     device: str = "auto"
     parser: str | None = None
 
+    @property
+    def loading(self) -> dict[str, Any]:
+        """The arguments of `Translator.load`, which remote translators also get."""
+        names = ("device", "checkpoint", "parser", "batch_size")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions(ModelOptions):
@@ -47,20 +52,9 @@ class PairOptions(ModelOptions):
     parses: Path | None = None
 
 
-def load_translator(run: Path, options: ModelOptions) -> Translator:
-    """Load the model of a run."""
-    return Translator.load(find_run(run), **_loading(options))
-
-
-def _loading(options: ModelOptions) -> dict[str, Any]:
-    """List the arguments of `Translator.load`, which remote translators also get."""
-    names = ("device", "checkpoint", "parser", "batch_size")
-    return {name: value for name in names if (value := getattr(options, name)) is not None}
-
-
 def score_files(options: PairOptions) -> Iterator[PairScore]:
     """Score the translations of a file line by line."""
-    translator = load_translator(options.model, options)
+    translator = Translator.load(options.model, **options.loading)
     count, trees = known_lines(options.source), None
     lines = read_lines(options.source)
     if options.parses is not None and translator.reads_trees:
@@ -68,7 +62,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         tokenized = map(translator.tokenizers["source"].tokenize, again)
         trees = read_parses(options.parses, tokenized, brackets=True)
     with shared_translator(
-        translator, [options.model], _loading(options), lines=count, has_trees=trees is not None
+        translator, [options.model], options.loading, lines=count, has_trees=trees is not None
     ) as other:
         targets = read_lines(options.target)
         yield from score_pairs(translator, lines, targets, trees, other=other)

@@ -136,12 +136,6 @@ def group_paths(
     return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups]
 
 
-def check_existence(paths: Sequence[Path]) -> None:
-    """Raise SynmtError for a path that does not exist, or a pattern that matches nothing."""
-    for path in paths:
-        matching(path)
-
-
 def matching(path: Path) -> list[Path]:
     """List the paths that match a pattern; a path that exists is not a pattern."""
     if str(path) == "-" or path.exists():

@@ -25,7 +25,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence, wilson
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
-from synmt.evaluation.model_scores import ModelOptions, load_translator
+from synmt.evaluation.model_scores import ModelOptions
 from synmt.evaluation.significance import difference_columns
 from synmt.evaluation.systems import short_names
 from synmt.reporting.progress import progress
@@ -75,7 +75,7 @@ def judge_models(options: ContrastOptions) -> Report:
     names = short_names([str(path.resolve()) for path in options.models])
     decisions = dict[str, list[Decision]]()
     for name, model in zip(names, options.models, strict=True):
-        translator = load_translator(model, options)
+        translator = Translator.load(model, **options.loading)
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions[name] = decide(translator, contrast_set, trees)
         if truncated := sum(one.truncated for one in decisions[name]):
@@ -197,11 +197,10 @@ def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
     return {by: sorted(members, key=_order) for by, members in groups.items()}
 
 
-def _order(group: str) -> tuple[float, bool, str]:
+def _order(group: str) -> tuple[float, str]:
     """Sort numbers first, by size; `>15` follows 15."""
     number = re.match(r">?(\d[\d,]*)( to |$)", group)
-    size = float(number[1].replace(",", "")) if number else np.inf
-    return size, group.startswith(">"), group
+    return float(number[1].replace(",", "")) if number else np.inf, group
 
 
 def accuracy_table(
