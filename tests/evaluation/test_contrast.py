@@ -175,7 +175,7 @@ def test_a_broken_folder_is_refused(tmp_path, name, text, message):
 
 BROKEN = r"""
 tsv  | source\tcorrect\nA\tB\n | the header has no column incorrect
-tsv  | source\tcorrect\tincorrect\tcorrect\n | two columns have the same name
+tsv  | source\tcorrect\tincorrect\tcorrect\n | 4 cells, but the first row names 3 different columns
 tsv  | source\tcorrect\tincorrect\nA\tB\n | set.tsv: line 2: 2 cells, but the first row names 3
 tsv  | source\tcorrect\tincorrect\n | set.tsv: there are no contrasts
 json | [] | set.json: there are no contrasts
