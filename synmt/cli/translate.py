@@ -245,8 +245,7 @@ def _translate(
         write_output(file) if file else nullcontext() as alignments,
         bar as advance,
     ):
-        in_full = lines is not None and (shared.processes > 1 or cluster is not None)
-        records = _records(options, translator, shared.window, in_full=in_full)
+        records = _records(options, translator, shared.window, in_full=lines is not None)
         translated = translate_windows(shared, records, finished)
         for window, translations in summarized(translated):
             for request, translation in zip(window, translations, strict=True):

@@ -134,19 +134,16 @@ def _perplexity(log_probability: float, units: int) -> float:
 
 
 def score_pairs(
-    translator: Translator,
+    translator: Translator | SharedTranslator,
     sources: Iterable[str],
     targets: Iterable[str],
     parses: Iterable[Parse] | None = None,
-    *,
-    other: SharedTranslator | None = None,
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
     parses: a tree for each source, of its words if the run tokenizes text; without them, sources
         are parsed if the model reads trees.
-    other: may share the work with other processes.
     """
     pairs = zip_windows(windows(sources, translator.window), targets, "targets")
     alternatives = (
@@ -154,27 +151,24 @@ def score_pairs(
         for window, others in pairs
         for source, target in zip(window, others, strict=True)
     )
-    return chain.from_iterable(score_alternatives(translator, alternatives, parses, other=other))
+    return chain.from_iterable(score_alternatives(translator, alternatives, parses))
 
 
 def score_alternatives(
-    translator: Translator,
+    translator: Translator | SharedTranslator,
     alternatives: Iterable[Alternatives],
     parses: Iterable[Parse] | None = None,
-    *,
-    other: SharedTranslator | None = None,
 ) -> Iterator[list[PairScore]]:
     """Score several targets of each source, which is parsed and encoded once for all of them.
 
     Raises UsageError for an ensemble.
-
-    other: may share the work with other processes.
     """
-    translator.refuse_ensemble("a score of given translations")
-    shared = other or SharedTranslator(translator, translator.window)
-    made = zip_windows(windows(alternatives, shared.window), parses)
-    items = zip(count(1, shared.window), made, strict=False)
-    return chain.from_iterable(shared.work(_score_window, items))
+    if isinstance(translator, Translator):
+        translator = SharedTranslator(translator, translator.window)
+    translator.translator.refuse_ensemble("a score of given translations")
+    made = zip_windows(windows(alternatives, translator.window), parses)
+    items = zip(count(1, translator.window), made, strict=False)
+    return chain.from_iterable(translator.work(_score_window, items))
 
 
 @torch.inference_mode()

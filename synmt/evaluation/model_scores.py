@@ -63,9 +63,8 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         trees = read_parses(options.parses, tokenized, brackets=True)
     with shared_translator(
         translator, [options.model], options.loading, lines=count, has_trees=trees is not None
-    ) as other:
-        targets = read_lines(options.target)
-        yield from score_pairs(translator, lines, targets, trees, other=other)
+    ) as shared:
+        yield from score_pairs(shared, lines, read_lines(options.target), trees)
 
 
 def pair_json(score: PairScore) -> dict[str, Any]:

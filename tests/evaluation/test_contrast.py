@@ -32,8 +32,8 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.report import (
     ContrastOptions,
-    Decision,
     accuracy_table,
+    compared,
     decide,
     groupings,
     judge_models,
@@ -375,7 +375,7 @@ def drawn(seed, *, count=60):
         for _ in range(count)
     ]
     values = random.integers(-3, 0, size=(3, count, 2)).tolist()
-    models = [[Decision(right, 2, ((wrong, 3),)) for right, wrong in rows] for rows in values]
+    models = [[compared([(right, 2), (wrong, 3)]) for right, wrong in rows] for rows in values]
     return contrasts, models
 
 
