@@ -48,14 +48,14 @@ def measure(run: Run, contrast: str | None) -> dict[str, Any]:
     """
     cost, info = run_cost(run), run.info()
     spent = ("seconds", "processor_seconds", "tokens", "joules", "memory")
-    training = {key: getattr(cost, key, None) for key in spent}
+    training = {key: cost.get(key) for key in spent}
     result = {
         "synmt": __version__,
         "device": ", ".join(info["devices"]),
         "parser": _parser(info.get("parser")),
-        "weights": cost.weights,
-        "steps": cost.steps,
-        "validation": [[step, round(loss, 4)] for step, loss in cost.validation],
+        "weights": cost["weights"],
+        "steps": cost["steps"],
+        "validation": [[step, round(loss, 4)] for step, loss in cost["validation"]],
         "training": {key: _rounded(value, 3) for key, value in training.items()},
         "parsing": info.get("parsing", {}),
         "tests": {name: _test(run, name) for name in _tests(run)},

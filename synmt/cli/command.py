@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from synmt.files.writing import discard_unwritten, open_streams
 from synmt.options import Option
 
 INTERRUPTED = 130
+PIPE_CLOSED = 141
 
 
 WHICH_RECIPE = (
@@ -87,6 +89,7 @@ def run(app: typer.Typer) -> None:
     open_streams()
     # SIGTERM ends the command as Ctrl-C does: it cleans up and exits with 130
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.unraisablehook = _interrupt_again
     try:
         with naming_lack_of_memory():
             code = typer.main.get_command(app)(prog_name="synmt", standalone_mode=False)
@@ -99,7 +102,7 @@ def run(app: typer.Typer) -> None:
     except (KeyboardInterrupt, typer.Abort):
         _leave(INTERRUPTED, "interrupted")
     except BrokenPipeError:
-        sys.exit(1)
+        sys.exit(PIPE_CLOSED)
     except OSError as error:
         _leave(1, f"error: {error.filename or 'output'}: {error.strerror or error}.")
     except _ClickException as error:
@@ -109,6 +112,14 @@ def run(app: typer.Typer) -> None:
         # Python would search all objects for garbage before the process ends, half a second after
         # torch was loaded
         gc.freeze()
+
+
+def _interrupt_again(ignored: Any) -> None:
+    """Repeat a Ctrl-C that arrived in a finalizer, where Python drops exceptions."""
+    if isinstance(ignored.exc_value, KeyboardInterrupt):
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 # typer has its own copy of click

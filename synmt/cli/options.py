@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -17,6 +17,8 @@ from synmt.files.checksums import verify_large_files
 from synmt.files.own_code import ALLOW, allowing_code
 from synmt.options import Option
 from synmt.parallel.threads import use_threads
+
+T = TypeVar("T")
 
 Typed = Mapping[str, str]
 """The spelling of each option that the user typed, such as `--metrics/--metric`, by its
@@ -184,6 +186,13 @@ def typed_options(context: typer.Context) -> Typed:
         if (origin := context.get_parameter_source(name := str(parameter.name)))
         and origin.name == "COMMANDLINE"
     }
+
+
+def filled(record: Callable[..., T], options: Any, **others: Any) -> T:
+    """Make a record from the options of the same names that have a value, and from others."""
+    values = {name: getattr(options, name, None) for name in get_type_hints(record)}
+    given = {name: value for name, value in values.items() if value is not None}
+    return record(**given, **others)
 
 
 def piped(values: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster
-from synmt.cli.options import TableOptions, Typed, command, piped
+from synmt.cli.options import TableOptions, Typed, command, filled, piped
 from synmt.errors import UsageError
 from synmt.options import Option
 
@@ -65,8 +65,9 @@ class ScoreArguments:
             metavar="FILE",
         ),
     ] = None
-    test: Annotated[
-        str | None, _text("The test set of the runs; default: `test`, else the first by name.")
+    test_set: Annotated[
+        str | None,
+        _text("The test set of the runs; default: `test`, else the first by name.", names="--test"),
     ] = None
     metrics: Annotated[
         str,
@@ -100,8 +101,9 @@ class ScoreArguments:
         ),
     ] = None
     comet_model: Annotated[str | None, _text("The model of COMET.", metavar="NAME|FILE")] = None
-    beer: Annotated[
-        Path | None, _text("Folder of BEER; default: $BEER_HOME.", metavar="FOLDER")
+    beer_folder: Annotated[
+        Path | None,
+        _text("Folder of BEER; default: $BEER_HOME.", names="--beer", metavar="FOLDER"),
     ] = None
     sentences: Annotated[
         Path | None,
@@ -175,10 +177,6 @@ class ScoreArguments:
     cluster: Cluster = None
 
 
-_FOR_TRANSLATIONS = (
-    *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model"),
-    *("beer", "sentences", "cost", "group_seeds", "tests"),
-)
 _FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
 
 
@@ -202,19 +200,19 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
     _check(options, typed)
     if options.contrast:
         _judge(options, tables.format)
-    elif options.target and options.source:
-        _score_pairs(options, options.source, options.target, tables.format)
+    elif options.target:
+        _score_pairs(options, tables.format)
     else:
         _score_translations(options, tables.format)
 
 
 def _check(options: ScoreArguments, typed: Typed) -> None:
-    """Refuse options of another task, and a task that lacks some."""
+    """Refuse options of models for translations, and a task that lacks some."""
     task = "--contrast" if options.contrast else "--target" if options.target else ""
-    for name in _FOR_TRANSLATIONS if task else _FOR_MODELS:
+    for name in () if task else _FOR_MODELS:
         if name in typed:
-            do = "Score translations, or let models score texts by --target or --contrast"
-            raise UsageError(f"{typed[name]} does not apply to {task or 'translations'}", do=do)
+            do = "Let models score texts by --target or --contrast"
+            raise UsageError(f"{typed[name]} does not apply to translations", do=do)
     if task and not options.runs:
         raise UsageError(f"{task} needs a model", do="Add `--run RUN`")
     if task == "--target" and (not options.source or len(options.runs) > 1):
@@ -228,19 +226,9 @@ def _check(options: ScoreArguments, typed: Typed) -> None:
 
 def _judge(options: ScoreArguments, kind: Format) -> None:
     """Print how often models prefer the right translations."""
-    from synmt.evaluation.contrast.report import SAMPLES, ContrastOptions, judge_models
+    from synmt.evaluation.contrast.report import ContrastOptions, judge_models
 
-    judged = ContrastOptions(
-        models=options.runs,
-        contrast=options.contrast,
-        parses=options.parses,
-        samples=options.samples or SAMPLES,
-        seed=options.seed,
-        checkpoint=options.checkpoint,
-        batch_size=options.batch_size,
-        device=options.device,
-        parser=options.parser,
-    )
+    judged = filled(ContrastOptions, options, models=options.runs)
     console.show_reports({"contrast": judge_models(judged)}, kind)
 
 
@@ -257,15 +245,7 @@ def _score_translations(options: ScoreArguments, kind: Format) -> None:
         tests=None if options.tests is None else _split(options.tests),
         samples=options.samples,
         seed=options.seed,
-        options=ScoreOptions(
-            test_set=options.test,
-            group_seeds=options.group_seeds,
-            on=options.on,
-            tokenize=options.tokenize,
-            lowercase=options.lowercase,
-            comet_model=options.comet_model,
-            beer_folder=options.beer,
-        ),
+        options=filled(ScoreOptions, options),
     )
     if options.sentences:
         with console.written("scores of sentences", options.sentences):
@@ -273,7 +253,7 @@ def _score_translations(options: ScoreArguments, kind: Format) -> None:
     console.show_reports({"score": score_report(comparison, cost=options.cost)}, kind)
 
 
-def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Format) -> None:
+def _score_pairs(options: ScoreArguments, kind: Format) -> None:
     """Print a line of JSON for each pair as soon as it is scored; as `json`, print one object at
     the end."""
     from synmt.arrays import json_text
@@ -282,16 +262,7 @@ def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Form
     from synmt.parallel.engine import using_cluster
 
     [model] = options.runs
-    of_pairs = PairOptions(
-        model=model,
-        source=source,
-        target=target,
-        parses=options.parses,
-        checkpoint=options.checkpoint,
-        batch_size=options.batch_size,
-        device=options.device,
-        parser=options.parser,
-    )
+    of_pairs = filled(PairOptions, options, model=model)
     totals, pairs = Totals(), []
     with using_cluster(options.cluster):
         for pair in score_files(of_pairs):
@@ -300,10 +271,10 @@ def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Form
                 pairs.append(pair_json(pair))
             else:
                 sys.stdout.write(json_text(pair_json(pair), ensure_ascii=False) + "\n")
+    summary = summary_table(totals)
     if kind == "json":
-        summary = {"model": model.resolve().name, "checkpoint": options.checkpoint}
-        console.print_json({"summary": summary | totals.as_json(), "pairs": pairs})
-    console.remark(str(summary_table(totals)))
+        console.print_json({"summary": summary.as_json(), "pairs": pairs})
+    console.remark(str(summary))
 
 
 def _split(names: str) -> list[str]:

@@ -245,15 +245,14 @@ def _translate(
         write_output(file) if file else nullcontext() as alignments,
         bar as advance,
     ):
-        in_full = lines is not None and (shared.processes > 1 or cluster is not None)
-        records = _records(options, translator, shared.window, in_full=in_full)
+        records = _records(options, translator, shared.window, in_full=lines is not None)
         translated = translate_windows(shared, records, finished)
         for window, translations in summarized(translated):
-            for record, translation in zip(window, translations, strict=True):
+            for request, translation in zip(window, translations, strict=True):
                 if not options.tokens:
                     translation = joined(translation, translator.tokenizers["target"])
                 if options.jsonl:
-                    out.write(format_json(record, translation, n_best=is_list))
+                    out.write(format_json(request, translation, n_best=is_list))
                 else:
                     out.write(format_text(translation, n_best=is_list, scores=options.scores))
                 if alignments is not None:

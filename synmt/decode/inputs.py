@@ -42,6 +42,7 @@ class Request:
         end with a whole word.
     tree: used instead of the parser's tree.
     other_tree: the line is translated a second time with this tree.
+    fields: of its JSON object, names and values as they are written; empty for plain text.
     """
 
     text: str
@@ -49,6 +50,7 @@ class Request:
     prefix: str = ""
     tree: Parse | None = None
     other_tree: Parse | None = None
+    fields: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, zip_longest
-from typing import Any
+from itertools import chain, count
 
 import numpy as np
 import torch
@@ -26,7 +25,6 @@ from synmt.decode.forced import force, sentences_of
 from synmt.decode.inputs import Trees, batches, windows, zip_windows
 from synmt.decode.remote import SharedTranslator
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError
 from synmt.syntax.parse import Parse
 
 _PIECES = 50
@@ -119,27 +117,14 @@ class Totals:
         self.units.update(piece=score.pieces, word=words + 1, character=characters + 1)
 
     @property
-    def mean(self) -> float:
-        """Mean log-probability of a sentence, in nats."""
-        return self.log_probability / max(1, self.pairs)
+    def mean(self) -> float | None:
+        """Mean log-probability of a sentence, in nats; None if there is no pair."""
+        return self.log_probability / self.pairs if self.pairs else None
 
-    def perplexity(self, unit: str) -> float:
+    def perplexity(self, unit: str) -> float | None:
         """Compute the perplexity by piece, word or character; the end of a sentence counts as
         one."""
-        return _perplexity(self.log_probability, max(1, self.units[unit]))
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values; None where there are no pairs."""
-        values: dict[str, Any] = {
-            "pairs": self.pairs,
-            "left_out": self.left_out,
-            "unknown_pieces": self.unknown,
-            "mean_log_probability": self.mean if self.pairs else None,
-        }
-        for unit, number in self.units.items():
-            values[f"{unit}s"] = number
-            values[f"perplexity_by_{unit}"] = self.perplexity(unit) if self.pairs else None
-        return values
+        return _perplexity(self.log_probability, self.units[unit]) if self.pairs else None
 
 
 def _perplexity(log_probability: float, units: int) -> float:
@@ -149,52 +134,41 @@ def _perplexity(log_probability: float, units: int) -> float:
 
 
 def score_pairs(
-    translator: Translator,
+    translator: Translator | SharedTranslator,
     sources: Iterable[str],
     targets: Iterable[str],
     parses: Iterable[Parse] | None = None,
-    *,
-    other: SharedTranslator | None = None,
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
     parses: a tree for each source, of its words if the run tokenizes text; without them, sources
         are parsed if the model reads trees.
-    other: may share the work with other processes.
     """
-    alternatives = _alternatives(sources, targets)
-    return chain.from_iterable(score_alternatives(translator, alternatives, parses, other=other))
-
-
-def _alternatives(sources: Iterable[str], targets: Iterable[str]) -> Iterator[Alternatives]:
-    for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
-        if source is None or target is None:
-            raise SynmtError(
-                f"sources or targets have no line {number}, and the others do",
-                do="Line n of both must belong together",
-            )
-        yield source, (target,)
+    pairs = zip_windows(windows(sources, translator.window), targets, "targets")
+    alternatives = (
+        (source, (target or "",))
+        for window, others in pairs
+        for source, target in zip(window, others, strict=True)
+    )
+    return chain.from_iterable(score_alternatives(translator, alternatives, parses))
 
 
 def score_alternatives(
-    translator: Translator,
+    translator: Translator | SharedTranslator,
     alternatives: Iterable[Alternatives],
     parses: Iterable[Parse] | None = None,
-    *,
-    other: SharedTranslator | None = None,
 ) -> Iterator[list[PairScore]]:
     """Score several targets of each source, which is parsed and encoded once for all of them.
 
     Raises UsageError for an ensemble.
-
-    other: may share the work with other processes.
     """
-    translator.refuse_ensemble("a score of given translations")
-    shared = other or SharedTranslator(translator, translator.window)
-    made = zip_windows(windows(alternatives, shared.window), parses)
-    items = zip(count(1, shared.window), made, strict=False)
-    return chain.from_iterable(shared.work(_score_window, items))
+    if isinstance(translator, Translator):
+        translator = SharedTranslator(translator, translator.window)
+    translator.translator.refuse_ensemble("a score of given translations")
+    made = zip_windows(windows(alternatives, translator.window), parses)
+    items = zip(count(1, translator.window), made, strict=False)
+    return chain.from_iterable(translator.work(_score_window, items))
 
 
 @torch.inference_mode()

@@ -28,7 +28,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain, count, tee
 from pathlib import Path
@@ -56,29 +56,12 @@ _name = re.compile(r'[\s{,]*("(?:[^"\\]|\\.)*")\s*:\s*')
 Tokenizers = Mapping[Side, WordTokenizer]
 
 
-@dataclass(frozen=True)
-class Record:
-    """An input line.
-
-    request: with the words of the line, if the run tokenizes text.
-    fields: names of its JSON object, and values as they are written; empty for plain text.
-    """
-
-    request: Request
-    fields: Sequence[tuple[str, str]] = ()
+Windows = Iterator[list[Request]]
 
 
-Windows = Iterator[list[Record]]
-
-
-def requests_of(window: Iterable[Record]) -> list[Request]:
-    """List the requests of a window."""
-    return [record.request for record in window]
-
-
-def texts_of(window: Iterable[Record]) -> list[str]:
+def texts_of(window: Iterable[Request]) -> list[str]:
     """List the lines of a window."""
-    return [record.request.text for record in window]
+    return [request.text for request in window]
 
 
 def read_text(
@@ -90,7 +73,7 @@ def read_text(
     for window, some in zip_windows(windows, others, f"prefixes in {prefixes}"):
         rows = zip(source.tokenize_lines(window), numbers, some, strict=False)
         yield [
-            Record(Request(line, number, target.tokenize(prefix) if prefix else ""))
+            Request(line, number, target.tokenize(prefix) if prefix else "")
             for line, number, prefix in rows
         ]
 
@@ -106,19 +89,18 @@ def read_json(
     for lines in windows:
         rows = zip(lines, numbers, strict=False)
         yield [
-            _record(line, number, tokenizers, where=f"{where}: line {number}", trees=trees)
+            _request(line, number, tokenizers, where=f"{where}: line {number}", trees=trees)
             for line, number in rows
         ]
 
 
-def add_trees(records: Windows, path: Path, field: Literal["tree", "other_tree"]) -> Windows:
+def add_trees(requests: Windows, path: Path, field: Literal["tree", "other_tree"]) -> Windows:
     """Add the trees of a CoNLL-U file to the requests, one for each."""
-    records, again = tee(records)
+    requests, again = tee(requests)
     trees = read_parses(path, chain.from_iterable(map(texts_of, again)), brackets=True)
-    for window, some in zip_windows(records, trees, f"trees in {path}"):
+    for window, some in zip_windows(requests, trees, f"trees in {path}"):
         yield [
-            replace(record, request=replace(record.request, **{field: tree}))
-            for record, tree in zip(window, some, strict=True)
+            replace(request, **{field: tree}) for request, tree in zip(window, some, strict=True)
         ]
 
 
@@ -150,7 +132,7 @@ def format_number(value: float) -> str:
     return f"{round(value, 4) + 0.0:.4f}"
 
 
-def format_json(record: Record, translation: Translation, *, n_best: bool = False) -> str:
+def format_json(request: Request, translation: Translation, *, n_best: bool = False) -> str:
     """Format an input object with its translation as a line; `n_best` lists all candidates."""
     best = translation.best
     fields = _candidate_fields(best)
@@ -161,16 +143,16 @@ def format_json(record: Record, translation: Translation, *, n_best: bool = Fals
         fields |= {"alignment": alignment.pairs, "source_words": alignment.source_words}
         fields["target_words"] = alignment.target_words
         if best.tokens:
-            fields |= {"source_tokens": record.request.text, "translation_tokens": best.tokens}
+            fields |= {"source_tokens": request.text, "translation_tokens": best.tokens}
     if translation.other is not None:
         rescored = round(translation.rescored, _DIGITS)
         other = _candidate_fields(translation.other.best)
         fields["override"] = {**other, "own_log_probability": rescored}
-    if renamed := [name for name, _ in record.fields if name in fields]:
+    if renamed := [name for name, _ in request.fields if name in fields]:
         _warn_renamed(*renamed)
-    taken = {*fields, *(name for name, _ in record.fields)}
+    taken = {*fields, *(name for name, _ in request.fields)}
     copied = list[str]()
-    for name, value in record.fields:
+    for name, value in request.fields:
         copied.append(f"{json.dumps(_free(name, taken) if name in fields else name)}: {value}, ")
     return f"{{{''.join(copied)}{json_text(fields, ensure_ascii=False)[1:]}\n"
 
@@ -204,7 +186,7 @@ class _Fields(BaseModel):
     parse: str | None = None
 
 
-def _record(line: str, number: int, tokenizers: Tokenizers, *, where: str, trees: bool) -> Record:
+def _request(line: str, number: int, tokenizers: Tokenizers, *, where: str, trees: bool) -> Request:
     try:
         values = {**_decoder.decode(line)}
         # a model without trees does not look at them
@@ -223,7 +205,7 @@ def _record(line: str, number: int, tokenizers: Tokenizers, *, where: str, trees
     prefix = tokenizers["target"].tokenize(fields.prefix or "")
     tree = fields.parse
     parse = None if tree is None else parse_in(tree, words, where=f"{where}, `parse`")
-    return Record(Request(words, number, prefix, parse), tuple(_written(line)))
+    return Request(words, number, prefix, parse, fields=tuple(_written(line)))
 
 
 def _written(line: str) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from synmt.decode.inputs import Request
-from synmt.decode.records import Record, requests_of
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
 from synmt.files.json_files import read_cached_json
@@ -124,16 +123,16 @@ def shared_translator(
 
 def translate_windows(
     shared: SharedTranslator,
-    windows: Iterable[list[Record]],
+    windows: Iterable[list[Request]],
     finished: FinishedWindows | None = None,
-) -> Iterator[tuple[list[Record], list[Translation]]]:
+) -> Iterator[tuple[list[Request], list[Translation]]]:
     """Translate windows of words in their order.
 
     finished: windows whose translations are on disk.
     """
     # each window is looked for once: another process may store it at any time
     found, again = tee((window, finished and finished.read(window)) for window in windows)
-    missing = (requests_of(window) for window, stored in again if stored is None)
+    missing = (window for window, stored in again if stored is None)
     others = shared.work(_translate, missing, keeps=finished is not None)
     for window, stored in found:
         translations = next(others) if stored is None else stored
@@ -157,18 +156,18 @@ class FinishedWindows:
     folder: Path
     job: str
 
-    def read(self, window: list[Record]) -> list[Translation] | None:
+    def read(self, window: list[Request]) -> list[Translation] | None:
         """Read the translations of a window; None if they are not on disk."""
         return read_cached_json(self._path(window), list[Translation])
 
-    def write(self, window: list[Record], translations: list[Translation]) -> None:
+    def write(self, window: list[Request], translations: list[Translation]) -> None:
         """Write the translations of a window."""
         with write_atomically(self._path(window)) as out:
             # a quarter of the time of `asdict`, which copies every number
             out.write(json.dumps(translations, default=vars))
 
-    def _path(self, window: list[Record]) -> Path:
-        return self.folder / fingerprint(self.job, pickle.dumps(requests_of(window)))
+    def _path(self, window: list[Request]) -> Path:
+        return self.folder / fingerprint(self.job, pickle.dumps(window))
 
 
 @contextmanager

@@ -156,18 +156,12 @@ class Translator:
 
     def check_other_trees(self) -> None:
         """Raise UsageError for a model that reads the same trees whatever it is given."""
-        if not self.reads_trees:
-            raise UsageError(
-                "the model reads no trees, so another tree changes nothing",
-                where="--parse-override",
-                do="Use a run with variants that read trees when they translate",
-            )
         self.refuse_linearised("--parse-override")
-        if self.control:
+        if self.control or not self.reads_trees:
             raise UsageError(
-                f"the model reads {self.control} trees instead of those that it is given",
+                f"the model reads {self.control or 'no'} trees, so another tree changes nothing",
                 where="--parse-override",
-                do="Use a run without `parser.control` and `parser.rewire`",
+                do="Use a run with variants that read trees, and without `parser.control`",
             )
 
     @property

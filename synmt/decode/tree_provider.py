@@ -14,7 +14,6 @@ from synmt.parsing.cache import CachedParser
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
-from synmt.syntax.arcs import without_arcs
 from synmt.syntax.parse import flat_parse, without_whitespace
 
 _logger = logging.getLogger(__name__)
@@ -52,9 +51,6 @@ class TreeProvider:
 
         number: line number of the first line, for messages.
         """
-        for line, tree in enumerate(given, start=number):
-            if self._needs_arcs and tree is not None and tree.arcs is None and len(tree):
-                raise without_arcs("the tree", f"line {line}")
         self._warn_of_lacking(given)
         no_trees: Trees = [None] * len(lines)
         found: dict[str, Trees] = {}

@@ -7,8 +7,7 @@ none, the cells of the table are empty.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +18,19 @@ from synmt.reporting.progress import duration
 from synmt.reporting.values import Column, Table, Value, count_column, text_column
 from synmt.run_folder import Run
 
+RunCost = Mapping[str, Any]
+"""What one run cost; None for what is not known.
 
-@dataclass(frozen=True, kw_only=True)
-class RunCost:
-    """The cost of one run; None for what is not known.
-
-    weights: number of parameters.
-    steps: updates of the weights.
-    validation: (step, loss in nats per target piece) of each validation.
-    seconds, processor_seconds, tokens: of training without validation; `tokens` are target pieces.
-    memory: peak in bytes, of the GPU if there is one.
-    parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an
-        earlier one.
-    sentences, translation_processor_seconds: of all test sets.
-    """
-
-    weights: int | None
-    steps: int | None
-    validation: Sequence[tuple[int, float]]
-    seconds: float | None
-    processor_seconds: float | None
-    tokens: int | None
-    memory: float | None
-    parsed_words: int | None
-    parse_processor_seconds: float | None
-    sentences: int | None
-    translation_processor_seconds: float | None
+weights: number of parameters.
+steps: updates of the weights.
+validation: (step, loss in nats per target piece) of each validation.
+seconds, processor_seconds, tokens: of training without validation; `tokens` are target pieces.
+memory: peak in bytes, of the GPU if there is one.
+parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an
+    earlier one.
+sentences, translation_processor_seconds: of all test sets.
+tokens_per_second, parsed_words_per_second, sentences_per_second: of processor time.
+"""
 
 
 def run_cost(run: Run) -> RunCost:
@@ -61,23 +47,26 @@ def run_cost(run: Run) -> RunCost:
         read_json(path, CostOfTest, do=RETRANSLATE)
         for path in sorted(run.folder.glob("tests/*/cost.json"))
     ]
-    return RunCost(
-        weights=_weights(run.weights),
-        steps=info.get("steps"),
-        validation=[
-            (one["step"], loss)
-            for one in records
-            if one["kind"] == "validation" and (loss := one.get("loss")) is not None
-        ],
-        seconds=_sum(steps, "seconds", share),
-        processor_seconds=_sum(steps, "processor_seconds", share),
-        tokens=None if tokens is None else round(tokens),
-        memory=max((one.get("memory") or 0 for one in steps), default=None),
-        parsed_words=None if parse_seconds is None else _sum(parsing, "words"),
-        parse_processor_seconds=parse_seconds,
-        sentences=_sum(tests, "sentences"),
-        translation_processor_seconds=_sum(tests, "processor_seconds"),
-    )
+    losses = [(one["step"], one.get("loss")) for one in records if one["kind"] == "validation"]
+    spent, sentences = _sum(steps, "processor_seconds", share), _sum(tests, "sentences")
+    words = None if parse_seconds is None else _sum(parsing, "words")
+    translation_seconds = _sum(tests, "processor_seconds")
+    return {
+        "weights": _weights(run.weights),
+        "steps": info.get("steps"),
+        "validation": [(step, loss) for step, loss in losses if loss is not None],
+        "seconds": _sum(steps, "seconds", share),
+        "processor_seconds": spent,
+        "tokens": None if tokens is None else round(tokens),
+        "tokens_per_second": _ratio(tokens, spent),
+        "memory": max((one.get("memory") or 0 for one in steps), default=None) or None,
+        "parsed_words": words,
+        "parse_processor_seconds": parse_seconds,
+        "parsed_words_per_second": _ratio(words, parse_seconds),
+        "sentences": sentences,
+        "translation_processor_seconds": translation_seconds,
+        "sentences_per_second": _ratio(sentences, translation_seconds),
+    }
 
 
 def _sum(records: Sequence[Any], key: str, share: float = 1) -> Any:
@@ -99,43 +88,24 @@ def _weights(path: Path) -> int | None:
 def cost_line(run: Run) -> str:
     """Write in one line what a run cost, as far as it is known."""
     cost = run_cost(run)
-    parts = [f"{cost.weights:,} weights"] if cost.weights else []
-    parts += [f"training {duration(cost.seconds)}"] if cost.seconds else []
+    parts = [f"{cost['weights']:,} weights"] if cost["weights"] else []
+    parts += [f"training {duration(cost['seconds'])}"] if cost["seconds"] else []
     return ", ".join(parts)
 
 
 _PER_SECOND = "for each second of processor time"
+_PARSING = "processor time for the training text; runs share its trees"
 _COLUMNS = [
-    count_column("weights"),
-    count_column("steps"),
-    Column(title="training", kind="seconds", about="wall clock, without validation"),
-    Column(title="processor", kind="seconds", about="processor time of training"),
-    count_column("tokens/s", about=f"target pieces {_PER_SECOND}"),
-    Column(title="memory", kind="bytes"),
-    Column(
-        title="parsing",
-        kind="seconds",
-        about="processor time for the training text; runs share its trees",
-    ),
-    count_column("parsing, words/s", about=_PER_SECOND),
-    Column(title="translation, sentences/s", digits=1, about=_PER_SECOND),
+    count_column("weights", name="weights"),
+    count_column("steps", name="steps"),
+    Column("training", kind="seconds", about="without validation", name="seconds"),
+    Column("processor", kind="seconds", about="time of training", name="processor_seconds"),
+    count_column("tokens/s", about=f"target pieces {_PER_SECOND}", name="tokens_per_second"),
+    Column("memory", kind="bytes", name="memory"),
+    Column("parsing", kind="seconds", about=_PARSING, name="parse_processor_seconds"),
+    count_column("parsing, words/s", about=_PER_SECOND, name="parsed_words_per_second"),
+    Column("translation, sentences/s", digits=1, about=_PER_SECOND, name="sentences_per_second"),
 ]
-
-
-def _values(cost: RunCost) -> list[float | None]:
-    """List the values of _COLUMNS."""
-    train, parse = cost.processor_seconds, cost.parse_processor_seconds
-    return [
-        cost.weights,
-        cost.steps,
-        cost.seconds,
-        train,
-        _ratio(cost.tokens, train),
-        cost.memory or None,
-        parse,
-        _ratio(cost.parsed_words, parse),
-        _ratio(cost.sentences, cost.translation_processor_seconds),
-    ]
 
 
 def _ratio(over: float | None, under: float | None) -> float | None:
@@ -146,22 +116,22 @@ def cost_table(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Table:
     """Make the table of systems with the costs of their seeds, which are averaged."""
     baseline, first = systems[0]
     goal = _mean([_best_loss(cost) for cost in first])
-    rows = []
+    rows = list[list[Value]]()
     for name, costs in systems:
-        values: list[Value] = [name, *map(_mean, zip(*map(_values, costs), strict=True))]
-        rows.append([*values, _mean([_steps_to(goal, cost) for cost in costs])])
+        means = [_mean([cost[column.name] for cost in costs]) for column in _COLUMNS]
+        rows.append([name, *means, _mean([_steps_to(goal, cost) for cost in costs])])
     about = f"first validation with the lowest loss of {baseline} or a lower one"
     columns = [text_column("system"), *_COLUMNS, count_column("steps to loss", about=about)]
     return Table(columns=columns, rows=rows).without_empty_columns()
 
 
 def _best_loss(cost: RunCost) -> float | None:
-    return min((loss for _, loss in cost.validation), default=None)
+    return min((loss for _, loss in cost["validation"]), default=None)
 
 
 def _steps_to(goal: float | None, cost: RunCost) -> int | None:
     """Return the step of the first validation with the loss of the goal or a lower one."""
-    reached = (step for step, loss in cost.validation if goal is not None and loss <= goal)
+    reached = (step for step, loss in cost["validation"] if goal is not None and loss <= goal)
     return next(reached, None)
 
 

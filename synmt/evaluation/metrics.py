@@ -259,9 +259,7 @@ def check_texts(
     missing source."""
     if metric.reads_source and sources is None:
         raise UsageError(f"{metric.title} needs the source", do="Give it with `--source`")
-    lengths = [len(hypotheses), len(references)]
-    if sources is not None and metric.reads_source:
-        lengths.append(len(sources))
+    lengths = [len(text) for text in (hypotheses, references, sources) if text is not None]
     if len(set(lengths)) > 1 or not references:
         what = "translations, references and sources must have equally many lines, and one or more"
         raise SynmtError(f"{what}, not {lengths}")
@@ -269,25 +267,23 @@ def check_texts(
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     """Read parallel texts, which have the same number of lines."""
-    texts = [list(read_lines(path)) for path in paths]
-    lengths = [len(text) for text in texts]
-    if min(lengths) < max(lengths) or not lengths[0]:
-        counts = dict(zip(map(printable, paths), lengths, strict=True))
+    texts = {printable(path): list(read_lines(path)) for path in paths}
+    counts = {name: len(lines) for name, lines in texts.items()}
+    if len({*counts.values()}) > 1 or 0 in counts.values():
         what = f"texts must have equally many lines, and one or more, not {counts}"
         raise SynmtError(what, do="Line n of all must belong together")
-    return texts
+    return list(texts.values())
 
 
 def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
     """Read the names of tab-separated columns, and the rows below, which have as many cells."""
-    names, *rows = [line.split("\t") for line in read_lines(path)] or [[]]
-    if len(set(names)) < len(names):
-        raise SynmtError("two columns have the same name", where=f"{path}: line 1", do="Rename one")
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(names):
-            what = f"{len(row)} cells, but the first row names {len(names)} columns"
+    table = [line.split("\t") for line in read_lines(path)] or [[]]
+    columns = len(set(table[0]))
+    for number, row in enumerate(table, start=1):
+        if len(row) != columns:
+            what = f"{len(row)} cells, but the first row names {columns} different columns"
             raise SynmtError(what, where=f"{path}: line {number}")
-    return names, rows
+    return table[0], table[1:]
 
 
 def printable(path: Path | str) -> str:

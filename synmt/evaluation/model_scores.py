@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import tee
@@ -12,13 +11,9 @@ from typing import Any
 from synmt.decode.pairs import PairScore, Totals, score_pairs
 from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError
 from synmt.files.reading import known_lines, read_lines
 from synmt.reporting.values import Column, Table, count_column, text_column
-from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +29,12 @@ class ModelOptions:
     batch_size: int | None = None
     device: str = "auto"
     parser: str | None = None
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """The arguments of `Translator.load`, which remote translators also get."""
+        names = ("device", "checkpoint", "parser", "batch_size")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,50 +52,19 @@ class PairOptions(ModelOptions):
     parses: Path | None = None
 
 
-def load_translator(run: Path, options: ModelOptions) -> Translator:
-    """Load the model of a run."""
-    return Translator.load(find_run(run), **_loading(options))
-
-
-def _loading(options: ModelOptions) -> dict[str, Any]:
-    """List the arguments of `Translator.load`, which remote translators also get."""
-    names = ("device", "checkpoint", "parser", "batch_size")
-    return {name: value for name in names if (value := getattr(options, name)) is not None}
-
-
 def score_files(options: PairOptions) -> Iterator[PairScore]:
     """Score the translations of a file line by line."""
-    translator = load_translator(options.model, options)
-    count = _count_lines(options.source, options.target)
-    lines, trees = read_lines(options.source), None
+    translator = Translator.load(options.model, **options.loading)
+    count, trees = known_lines(options.source), None
+    lines = read_lines(options.source)
     if options.parses is not None and translator.reads_trees:
         lines, again = tee(lines)
         tokenized = map(translator.tokenizers["source"].tokenize, again)
         trees = read_parses(options.parses, tokenized, brackets=True)
     with shared_translator(
-        translator, [options.model], _loading(options), lines=count, has_trees=trees is not None
-    ) as other:
-        for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
-            for side, dropped in (
-                ("source", score.source_dropped),
-                ("target", score.target_dropped),
-            ):
-                if dropped:
-                    what = f"{dropped} pieces at the end of the {side} are not scored"
-                    _logger.warning(f"line {score.line}: {what} (filters.max_pieces)")
-            yield score
-
-
-def _count_lines(source: Path, target: Path) -> int | None:
-    """Count the pairs before anything is scored; None for a pipe. Raises SynmtError for files of
-    different lengths."""
-    counts = [known_lines(path) for path in (source, target)]
-    if None in counts:
-        return None
-    if counts[0] != counts[1]:
-        what = f"{counts[1]:,} lines, but {source} has {counts[0]:,}"
-        raise SynmtError(what, where=str(target), do="Line n of both must belong together")
-    return counts[0]
+        translator, [options.model], options.loading, lines=count, has_trees=trees is not None
+    ) as shared:
+        yield from score_pairs(shared, lines, read_lines(options.target), trees)
 
 
 def pair_json(score: PairScore) -> dict[str, Any]:

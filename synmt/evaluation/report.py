@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
     runs = [(one.name, [seed.run for seed in one.seeds if seed.run]) for one in systems]
     if cost and any(seeds for _, seeds in runs):
         costs = [(name, [run_cost(Run(run)) for run in seeds]) for name, seeds in runs if seeds]
-        facts["cost"] = {name: [asdict(one) for one in seeds] for name, seeds in costs}
+        facts["cost"] = dict(costs)
         parts.append(cost_table(costs))
     metrics = [one[0].seeds[0].metric for one in comparison.results.values()]
     notes = [f"{metric.title}|{metric.signature}" for metric in metrics]
@@ -52,9 +51,9 @@ def _score_table(comparison: SystemComparison) -> Table:
     columns = [
         text_column("system"),
         text_column("metric"),
-        Column(title="score"),
-        Column(title="95 % interval", about="bootstrap of sentences, and of a system's seeds"),
-        Column(title="±", about=f"standard deviation over the seeds; {FEW_SEEDS}"),
+        Column("score"),
+        Column("95 % interval", about="bootstrap of sentences, and of a system's seeds"),
+        Column("±", about=f"standard deviation over the seeds; {FEW_SEEDS}"),
         *difference_columns(systems[0].name, "bootstrap of the same resamples"),
         *(Column(title=f"{name} p", kind="p", about=about) for name, about in TESTS.items()),
     ]

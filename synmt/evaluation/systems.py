@@ -188,11 +188,11 @@ def check_one_system(runs: Sequence[Path]) -> None:
     from synmt.run_folder import find_run
 
     found = [find_run(folder) for folder in runs]
-    for other in found[1:]:
-        before, after = (recipe_values(run.recipe()) for run in (found[0], other))
-        changed = [key for key, *_ in recipe_differences(before, after, _MAY_DIFFER)]
-        before, after = (recorded_inputs(run.info()) for run in (found[0], other))
-        changed += [describe_input(key, file) for key, file in differences(before, after)]
+    recipes = [recipe_values(run.recipe()) for run in found]
+    inputs = [recorded_inputs(run.info()) for run in found]
+    for other, recipe, read in zip(found, recipes, inputs, strict=True):
+        changed = [key for key, *_ in recipe_differences(recipes[0], recipe, _MAY_DIFFER)]
+        changed += [describe_input(key, file) for key, file in differences(inputs[0], read)]
         if changed:
             raise UsageError(
                 f"not a seed of the same system as {found[0].folder}: another {changed[0]}",

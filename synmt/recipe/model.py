@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from synmt.recipe.data import StrictModel, refuse
 
@@ -27,8 +27,8 @@ _Part = Annotated[str, Field(strict=True, min_length=1)]
 
 
 class ModelRecipe(StrictModel):
-    """The network. `size` provides the numbers that are not set; keys that begin with `lstm:` or
-    `transformer:` matter for this architecture only."""
+    """The network. `size` provides the numbers that are not set; keys whose meaning begins with
+    `lstm:` or `transformer:` are for this architecture only."""
 
     architecture: Literal["transformer", "lstm"] = "transformer"
     """The kind of network."""
@@ -93,7 +93,10 @@ class ModelRecipe(StrictModel):
     def _fill_in_size(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        sizes = _LSTM_SIZES if values.get("architecture") == "lstm" else _SIZES
+        architecture = values.get("architecture", "transformer")
+        if foreign := sorted(_foreign(architecture) & values.keys()):
+            raise ValueError(f"{', '.join(foreign)}: not for architecture: {architecture}")
+        sizes = _LSTM_SIZES if architecture == "lstm" else _SIZES
         preset = sizes.get(str(values.get("size", "base")), ())
         return {**dict(zip(_NAMES, preset, strict=False)), **values}
 
@@ -105,6 +108,13 @@ class ModelRecipe(StrictModel):
         if side == "target":
             return (self.heads,) * self.decoder_layers
         return self.encoder_heads or (self.heads,) * self.encoder_layers
+
+    @model_serializer(mode="wrap")
+    def _own_values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out keys of the other architecture, which would be refused when the recipe is read
+        again."""
+        foreign = _foreign(self.architecture)
+        return {name: value for name, value in write(self).items() if name not in foreign}
 
     @model_validator(mode="after")
     def _numbers_fit(self) -> ModelRecipe:
@@ -138,3 +148,10 @@ class ModelRecipe(StrictModel):
             ),
         )
         return self
+
+
+def _foreign(architecture: str) -> set[str]:
+    """List the keys that belong to the other architecture, by their meanings."""
+    other = "transformer:" if architecture == "lstm" else "lstm:"
+    fields = ModelRecipe.model_fields.items()
+    return {name for name, field in fields if (field.description or "").startswith(other)}

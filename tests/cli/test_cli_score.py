@@ -191,8 +191,6 @@ runs/plain | runs/plain: no such file or run folder
 -r ref.de . --seeds | .: not a run folder
 -r ref.de / --seeds | /: not a run folder
 --contrast controlled | --contrast needs a model. Add `--run RUN`
-one.de --model a --contrast controlled | TRANSLATIONS does not apply to --contrast
---model a -m bleu --contrast x | --metrics/--metric does not apply to --contrast
 --run runs/a | runs/a: no such file or run folder
 --run a --target t | --target needs --source
 --run a --device cpu | --device does not apply to translations

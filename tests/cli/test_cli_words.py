@@ -115,7 +115,7 @@ def test_raw_lines_are_tokenized_and_translations_are_joined_from_the_shell_and_
     translator = Translator.load(folder / "runs/r", device="cpu")
     found = list(translator.translate(HARD))
     assert [one.text for one in found] == shown
-    assert [one.best.words for one in found] == tokens
+    assert [one.best.tokens or one.text for one in found] == tokens
     assert [translator.tokenizers["target"].join(line) for line in tokens] == shown
     assert (shown[3], tokens[3]) == ("", "")
     stored = lines_of(folder / "runs/r/tests/test/hypothesis.txt")

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from synmt.decode.inputs import Request
-from synmt.decode.records import Record
 from synmt.decode.remote import FinishedWindows
 from synmt.decode.translation import Candidate, Translation, WordAlignment
 
@@ -21,7 +20,7 @@ _EMPTY = Translation(8)
 def test_results_of_all_kinds_survive_on_disk(tmp_path):
     results = [_PLAIN, _ALIGNED, _EMPTY, replace(_ALIGNED, other=_EMPTY, rescored=-0.1 - 0.2)]
     windows = FinishedWindows(tmp_path / "windows", "a job")
-    window = [Record(Request(f"line {number}", number)) for number in range(len(results))]
+    window = [Request(f"line {number}", number) for number in range(len(results))]
     assert windows.read(window) is None
     windows.write(window, results)
     # what is written shows the kinds of numbers, too

@@ -134,7 +134,7 @@ def test_a_pair_that_is_too_long_is_scored_in_part(tmp_path):
 def test_pairs_that_are_not_pairs_and_broken_weights_are_refused(tmp_path):
     translator = Translator.load(make_run(tmp_path / "run", parser=False))
     for sources, targets in ((2, 3), (3, 2)):
-        with pytest.raises(SynmtError, match="have no line 3"):
+        with pytest.raises(SynmtError, match="there are 2"):
             list(score_pairs(translator, TEXT[:sources], TEXT[:targets]))
     with torch.no_grad():
         translator.model.output_weight.fill_(float("nan"))
@@ -157,12 +157,11 @@ def test_an_ensemble_is_not_scored_by_its_first_model(run):
 
 def test_no_pairs_have_no_perplexity_and_a_large_one_is_infinite():
     totals = Totals()
-    values = totals.as_json()
-    assert values["perplexity_by_word"] is values["mean_log_probability"] is None
+    assert totals.perplexity("word") is totals.mean is None
     # 1,600 nats over one word, as Chinese has no spaces, and its end
     totals.add(PairScore(1, "a", "x" * 98, np.full(100, -16.0)))
-    assert totals.as_json()["perplexity_by_word"] == math.inf
-    assert totals.as_json()["perplexity_by_piece"] == pytest.approx(math.exp(16))
+    assert totals.perplexity("word") == math.inf
+    assert totals.perplexity("piece") == pytest.approx(math.exp(16))
 
 
 def test_totals_are_those_of_the_pairs_that_were_scored_in_full():

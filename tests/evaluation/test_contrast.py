@@ -32,8 +32,8 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.report import (
     ContrastOptions,
-    Decision,
     accuracy_table,
+    compared,
     decide,
     groupings,
     judge_models,
@@ -175,7 +175,7 @@ def test_a_broken_folder_is_refused(tmp_path, name, text, message):
 
 BROKEN = r"""
 tsv  | source\tcorrect\nA\tB\n | the header has no column incorrect
-tsv  | source\tcorrect\tincorrect\tcorrect\n | two columns have the same name
+tsv  | source\tcorrect\tincorrect\tcorrect\n | 4 cells, but the first row names 3 different columns
 tsv  | source\tcorrect\tincorrect\nA\tB\n | set.tsv: line 2: 2 cells, but the first row names 3
 tsv  | source\tcorrect\tincorrect\n | set.tsv: there are no contrasts
 json | [] | set.json: there are no contrasts
@@ -375,7 +375,7 @@ def drawn(seed, *, count=60):
         for _ in range(count)
     ]
     values = random.integers(-3, 0, size=(3, count, 2)).tolist()
-    models = [[Decision(right, 2, ((wrong, 3),)) for right, wrong in rows] for rows in values]
+    models = [[compared([(right, 2), (wrong, 3)]) for right, wrong in rows] for rows in values]
     return contrasts, models
 
 

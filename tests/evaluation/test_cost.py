@@ -40,14 +40,14 @@ def write_run(folder, *, seconds=60.0, loss=3.0):
 
 def test_the_cost_of_a_run_is_what_its_files_say(tmp_path):
     cost = run_cost(write_run(tmp_path / "a"))
-    assert cost.weights == 3 * 4 + 5
+    assert cost["weights"] == 3 * 4 + 5
     # the five steps after the last record cost what the others do
-    assert cost.seconds == pytest.approx(2 * 60 * 25 / 20)
-    assert cost.processor_seconds == pytest.approx(2 * 120 * 25 / 20)
-    assert (cost.tokens, cost.memory) == (2500, 8e6)
-    assert (cost.parsed_words, cost.parse_processor_seconds) == (900, 6.0)
-    assert (cost.sentences, cost.translation_processor_seconds) == (100, 10.0)
-    assert cost.validation == [(10, 3.0), (20, 2.0)]
+    assert cost["seconds"] == pytest.approx(2 * 60 * 25 / 20)
+    assert cost["processor_seconds"] == pytest.approx(2 * 120 * 25 / 20)
+    assert (cost["tokens"], cost["memory"]) == (2500, 8e6)
+    assert (cost["parsed_words"], cost["parse_processor_seconds"]) == (900, 6.0)
+    assert (cost["sentences"], cost["translation_processor_seconds"]) == (100, 10.0)
+    assert cost["validation"] == [(10, 3.0), (20, 2.0)]
 
 
 def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
@@ -73,13 +73,14 @@ def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
     for path in run.folder.glob("tests/*/cost.json"):
         path.unlink()
     cost = run_cost(run)
-    assert (cost.seconds, cost.tokens, cost.parse_processor_seconds, cost.sentences) == (None,) * 4
+    unknown = ("seconds", "tokens", "parse_processor_seconds", "sentences")
+    assert [cost[name] for name in unknown] == [None] * 4
     table = cost_table([("old", [cost])])
     assert [column.title for column in table.columns] == [
         *("system", "weights", "steps", "memory", "steps to loss")
     ]
     run.log.unlink()
-    assert run_cost(run).validation == []
+    assert run_cost(run)["validation"] == []
 
 
 def test_a_side_of_unknown_time_makes_the_cost_of_parsing_unknown(tmp_path):
@@ -89,4 +90,4 @@ def test_a_side_of_unknown_time_makes_the_cost_of_parsing_unknown(tmp_path):
     for source, expected in ((old, (None, None)), (new, (1800, 12.0))):
         run.write_info(parsing={"source": source, "target": new})
         cost = run_cost(run)
-        assert (cost.parsed_words, cost.parse_processor_seconds) == expected
+        assert (cost["parsed_words"], cost["parse_processor_seconds"]) == expected

@@ -14,6 +14,7 @@ from synmt.evaluation.metrics import (
     read_aligned,
 )
 from synmt.evaluation.significance import bootstrap_scores, paired_bootstrap
+from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.reading import read_lines
 
 COUNTED_HERE = [name for name in METRICS if name not in ("comet", "beer")]
@@ -161,8 +162,8 @@ def test_texts_that_need_another_tokenization_are_named(caplog):
     for texts, warned in ((UNSPACED, True), (SPACED, False)):
         for line in texts.split("\n")[1:-1]:
             caplog.clear()
-            score_system([line], [line])
-            message = "no spaces between words: BLEU needs the tokenization `zh`, `ja-mecab`"
+            warn_of_unspaced("the text", [line], ["bleu"], "13a")
+            message = "no spaces between words; BLEU needs the tokenization"
             assert (message in caplog.text) == warned, line
     for lines, warned in ((99, False), (100, True)):
         caplog.clear()

@@ -27,7 +27,6 @@ from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import Request
-from synmt.decode.records import Record
 from synmt.decode.remote import FinishedWindows
 from synmt.decode.translation import Candidate, Translation, WordAlignment
 from synmt.decode.tree_provider import parser_difference
@@ -287,7 +286,7 @@ def cached(tmp_path, monkeypatch):
     result = Translation(1, candidates, unknown=1, alignment=alignment)
 
     def translated():
-        window = [Record(Request("A dog"))]
+        window = [Request("A dog")]
         if windows.read(window) is None:
             windows.write(window, [result])
         return windows.read(window)

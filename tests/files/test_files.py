@@ -14,7 +14,6 @@ from synmt.corpora.archives import Packed
 from synmt.corpora.formats import read_side
 from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.model_scores import _count_lines
 from synmt.files.reading import (
     cache_folder,
     count_lines,
@@ -201,5 +200,3 @@ def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):
     assert first.startswith(f"{tmx}: corpus.train: source and target are the same file")
     assert second.startswith(f"{tmx}: this is XML")
     assert third.startswith(f"{link}: corpus.valid: source and target are the same file")
-    with pytest.raises(UsageError, match="same file"):
-        _count_lines(text, link)

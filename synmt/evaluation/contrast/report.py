@@ -25,7 +25,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence, wilson
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
-from synmt.evaluation.model_scores import ModelOptions, load_translator
+from synmt.evaluation.model_scores import ModelOptions
 from synmt.evaluation.significance import difference_columns
 from synmt.evaluation.systems import short_names
 from synmt.reporting.progress import progress
@@ -75,7 +75,7 @@ def judge_models(options: ContrastOptions) -> Report:
     names = short_names([str(path.resolve()) for path in options.models])
     decisions = dict[str, list[Decision]]()
     for name, model in zip(names, options.models, strict=True):
-        translator = load_translator(model, options)
+        translator = Translator.load(model, **options.loading)
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions[name] = decide(translator, contrast_set, trees)
         if truncated := sum(one.truncated for one in decisions[name]):
@@ -85,10 +85,7 @@ def judge_models(options: ContrastOptions) -> Report:
     shown = {by: members for by, members in groups if len(members) <= MOST_GROUPS}
     pairs = []
     for place, contrast in enumerate(contrasts):
-        models = [
-            {"model": name, "won": found[place].won, **asdict(found[place])}
-            for name, found in decisions.items()
-        ]
+        models = [{"model": name, **asdict(found[place])} for name, found in decisions.items()]
         source = contrast_set.sources[contrast.source]
         pairs.append({**asdict(contrast), "source": source, "models": models})
     return Report(
@@ -123,30 +120,28 @@ class Decision:
 
     log_probability, pieces: of the right translation.
     incorrect: the same of each wrong one.
+    won: whether the right translation has a higher probability than all others.
+    tied: whether the contrast is lost only because of equal probabilities.
+    won_by_piece: whether its mean log-probability per piece is the highest.
     truncated: whether a text was too long for the model and scored in part.
     """
 
     log_probability: float
     pieces: int
-    incorrect: tuple[tuple[float, int], ...]
-    truncated: bool = False
+    incorrect: Sequence[tuple[float, int]]
+    won: bool
+    tied: bool
+    won_by_piece: bool
+    truncated: bool
 
-    @property
-    def won(self) -> bool:
-        """Check whether the right translation has a higher probability than all others."""
-        return all(self.log_probability > other for other, _ in self.incorrect)
 
-    @property
-    def tied(self) -> bool:
-        """Check whether the contrast is lost only because of equal probabilities."""
-        return not self.won and all(self.log_probability >= other for other, _ in self.incorrect)
-
-    @property
-    def won_by_piece(self) -> bool:
-        """Check whether the right translation has the highest mean log-probability per piece."""
-        return all(
-            self.log_probability / self.pieces > other / pieces for other, pieces in self.incorrect
-        )
+def compared(scores: Sequence[tuple[float, int]], *, truncated: bool = False) -> Decision:
+    """Decide a contrast by log-probabilities and numbers of pieces, of the right translation
+    first."""
+    (right, pieces), *wrong = scores
+    best = max(other for other, _ in wrong)
+    by_piece = all(right / pieces > other / count for other, count in wrong)
+    return Decision(right, pieces, wrong, right > best, right == best, by_piece, truncated)
 
 
 def decide(
@@ -183,9 +178,9 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
     chosen = [scores[text] for text in (contrast.correct, *contrast.incorrect)]
     if not all(one.pieces for one in chosen):
         raise SynmtError("the source has no piece that the model could read", where=contrast.where)
-    (right, pieces), *wrong = [(float(one.log_probabilities.sum()), one.pieces) for one in chosen]
+    found = [(float(one.log_probabilities.sum()), one.pieces) for one in chosen]
     truncated = any(one.source_dropped or one.target_dropped for one in chosen)
-    return Decision(right, pieces, tuple(wrong), truncated)
+    return compared(found, truncated=truncated)
 
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
@@ -197,11 +192,10 @@ def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
     return {by: sorted(members, key=_order) for by, members in groups.items()}
 
 
-def _order(group: str) -> tuple[float, bool, str]:
+def _order(group: str) -> tuple[float, str]:
     """Sort numbers first, by size; `>15` follows 15."""
     number = re.match(r">?(\d[\d,]*)( to |$)", group)
-    size = float(number[1].replace(",", "")) if number else np.inf
-    return size, group.startswith(">"), group
+    return float(number[1].replace(",", "")) if number else np.inf, group
 
 
 def accuracy_table(
