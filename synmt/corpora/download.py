@@ -122,11 +122,8 @@ def is_there(file: RemoteFile) -> bool:
 
 
 @contextmanager
-def alone(path: Path, doing: str) -> Iterator[None]:
-    """Hold a lock, so that one process at a time makes a file or folder; the others wait.
-
-    doing: what the other process does, for the remark while this one waits.
-    """
+def alone(path: Path) -> Iterator[None]:
+    """Hold a lock, so that one process at a time makes a file or folder; the others wait."""
     from filelock import FileLock, Timeout
 
     with reporting_os_errors(path):
@@ -135,7 +132,7 @@ def alone(path: Path, doing: str) -> Iterator[None]:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            _logger.info("waiting for another process that %s", doing)
+            _logger.info("waiting for another process that makes %s", path)
             lock.acquire()
     try:
         yield
@@ -148,7 +145,7 @@ def _local_copy(file: RemoteFile) -> Path:
     if path.is_file():
         _check(file, path, stored_sha256)
         return path
-    with alone(path, f"downloads {file.address}"):
+    with alone(path):
         if not path.is_file():
             _fetch(file, path)
     return path

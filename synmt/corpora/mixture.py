@@ -62,7 +62,7 @@ class MixedText:
 
     def run(self) -> None:
         """Write the text; raises UsageError if an item wants more pairs than its text has."""
-        with alone(self.folder, "puts this text together"):
+        with alone(self.folder):
             # another process may have written it in the meantime
             if not self.is_done():
                 self._mix()

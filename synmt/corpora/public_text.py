@@ -41,7 +41,6 @@ class PublicText:
     name: str
     sides: Pair
     entry: IndexEntry | None = None
-    pairs: int | None = None
 
     @property
     def folder(self) -> Path:
@@ -59,7 +58,7 @@ class PublicText:
 
     def run(self) -> None:
         """Build the text from its downloaded files."""
-        with alone(self.folder, f"builds the corpus {self.name}"):
+        with alone(self.folder):
             if not self.is_done():
                 self._build()
 

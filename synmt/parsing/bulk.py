@@ -71,7 +71,6 @@ def parse_file(
     workers: int | None = None,
     shard_lines: int = _SHARD_LINES,
     overwrite: bool = False,
-    fewer: str = "--workers 1",
 ) -> Generator[ParseProgress, None, None]:
     """Parse a text (`-`: standard input) into a CoNLL-U file, gzipped if it ends in `.gz`; yield
     the progress.
@@ -83,7 +82,6 @@ def parse_file(
 
     workers: processes; by default the parser's choice, and 1 for a small text.
     overwrite: replace a file made from another text or by another parser.
-    fewer: how the user asks for one process.
     """
     target, digest = Path(target), hashlib.sha256()
     lines = _hashed(read_lines(source), digest)
@@ -109,7 +107,7 @@ def parse_file(
     with locked(folder, "these trees"):
         manifests: list[Manifest] = []
         shards = shards_of(lines, shard_lines, are_packed=target.suffix == ".gz")
-        for state, manifest in _parse_shards(parser, shards, folder, workers, fewer):
+        for state, manifest in _parse_shards(parser, shards, folder, workers):
             manifests.append(manifest)
             yield ParseProgress(
                 state,
@@ -148,7 +146,7 @@ def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
 
 
 def _parse_shards(
-    parser: Parser, shards: Iterator[Shard], folder: Path, workers: int | None, fewer: str
+    parser: Parser, shards: Iterator[Shard], folder: Path, workers: int | None
 ) -> Iterator[tuple[Literal["kept", "parsed"], Manifest]]:
     kept: deque[Manifest] = deque()
 
@@ -163,9 +161,7 @@ def _parse_shards(
     first = list(islice(unfinished, _SHARDS_FOR_WORKERS))
     if workers is None:
         workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS else 1
-    for shard in in_shards(
-        parse_shard, parser, chain(first, unfinished), workers, where=folder, fewer=fewer
-    ):
+    for shard in in_shards(parse_shard, parser, chain(first, unfinished), workers, where=folder):
         shard.write(folder)
         while kept:
             yield "kept", kept.popleft()

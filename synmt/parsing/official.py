@@ -11,7 +11,6 @@ complete. Once it is, nothing here asks the network.
 from __future__ import annotations
 
 import logging
-import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -48,13 +47,11 @@ def is_complete(language: str, package: str) -> bool:
 def fetch(language: str, package: str) -> None:
     """Download the official models of a language that are missing; raises SynmtError where that is
     not possible."""
-    folder = folder_of("official")
     if is_complete(language, package):
         return
-    check_language(language)
-    if offline():
-        raise missing("official", folder, language)
-    with alone(folder / "resources.json", f"downloads Stanza models to {folder}"):
+    check_download(language)
+    folder = folder_of("official")
+    with alone(folder / "resources.json"):
         if not is_complete(language, package):
             _fetch(folder, language, package)
 
@@ -113,21 +110,12 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
     ):
         # `identity` is not a file
         if facts := resources[code].get(processor, {}).get(name):
-            parts = [_safe(part) for part in (code, processor, f"{name}.pt")]
+            file = f"{processor}/{name}.pt"
             remote = address.format(
-                resources_version=common.DEFAULT_RESOURCES_VERSION,
-                lang=code,
-                filename=f"{processor}/{name}.pt",
+                resources_version=common.DEFAULT_RESOURCES_VERSION, lang=code, filename=file
             )
-            files["/".join(parts)] = RemoteFile(remote, md5=str(facts["md5"]))
+            files[f"{code}/{file}"] = RemoteFile(remote, md5=str(facts["md5"]))
     return files
-
-
-def _safe(part: str) -> str:
-    """Refuse a name from the network that would lead out of the folder."""
-    if not re.fullmatch(r"\w[\w.+-]*", part):
-        raise SynmtError(f"Stanza's list of models has a name that is not one of a file: {part!r}")
-    return part
 
 
 def _code(resources: dict[str, Any], language: str) -> str:
@@ -141,13 +129,15 @@ def _code(resources: dict[str, Any], language: str) -> str:
     return code
 
 
-def check_language(language: str) -> None:
-    """Refuse an unknown language without using the network."""
+def check_download(language: str) -> None:
+    """Refuse an unknown language, and a download if the network is off, without using it."""
     from stanza.models.common.constant import lcode2lang
     from stanza.resources.default_packages import default_treebanks
 
     if language not in lcode2lang and language not in default_treebanks:
         raise _unknown_language(language, default_treebanks)
+    if offline():
+        raise missing("official", folder_of("official"), language)
 
 
 def _unknown_language(language: str, languages: Iterable[str]) -> UsageError:

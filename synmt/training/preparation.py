@@ -81,7 +81,6 @@ class Preparation:
         data: Path,
         *,
         source_trees: bool = False,
-        text: TextStage | None = None,
     ) -> None:
         recipe, self.vocabularies, truecasers = adopted
         # where a task changes the source, its trees are in the text
@@ -92,7 +91,7 @@ class Preparation:
             for side, needs in requirements.items()
             if needs.to_run or needs.to_learn or (source_trees and side == "source")
         ]
-        self.text = text or TextStage(recipe)
+        self.text = TextStage(recipe)
         self.sources = SourceStage(recipe, requirements, sides, self.text)
         self.words = WordStage(data, self.sources, truecasers)
         self.parses: dict[Side, ParseStage] = {side: ParseStage(side, self.words) for side in sides}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
 
-from synmt.corpora.resolve import missing_files, stated_counts
+from synmt.corpora.resolve import find_corpus, stated_counts
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
@@ -30,8 +30,8 @@ def recipe_table(words: Iterable[str] = ()) -> Table:
         about = " ".join((name, system, corpus, comment)).lower()
         if all(word in about for word in words):
             pairs = stated_counts(recipe.corpus).get("train")
-            missing = missing_files(recipe.corpus, recipe.source, recipe.target)
-            text = "missing" if missing else "local"
+            found = find_corpus(recipe.corpus, recipe.source, recipe.target)
+            text = "local" if found else "missing"
             rows.append([name, system, corpus, pairs, _reported(comment) or None, text])
     reported = (
         "on the paper's test sets; valid: on its validation text; −: difference from the "

@@ -238,16 +238,6 @@ def test_what_is_not_a_list_of_models_is_refused(server, content):
         fetch("de", "default")
 
 
-@pytest.mark.parametrize("name", ["../../evil", "/evil", ".."])
-def test_a_name_that_leads_out_of_the_folder_is_refused(server, folder, name):
-    with changed_list(server) as resources:
-        resources["de"]["pos"] = {name: {"md5": "0" * 32}}
-        resources["de"]["packages"]["default"]["pos"] = name
-    with pytest.raises(SynmtError, match="a name that is not one of a file"):
-        fetch("de", "default")
-    assert not (folder / "de").exists()
-
-
 def test_what_a_model_depends_on_is_fetched_too(server, folder):
     vectors = b"vectors"
     with changed_list(server) as resources:
