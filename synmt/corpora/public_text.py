@@ -4,7 +4,6 @@ sacreBLEU."""
 from __future__ import annotations
 
 import copy
-import logging
 import re
 import shutil
 import tempfile
@@ -23,8 +22,6 @@ from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.reading import cache_folder, read_lines
 from synmt.files.writing import write_folder_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
-
-_logger = logging.getLogger(__name__)
 
 FACTS = "corpus.json"
 """The file in the folder of a built text that says what it is made from."""
@@ -86,7 +83,6 @@ class PublicText:
             lines = write_pairs(pairs, paths, f"build {self.name}")
             facts = {"id": self.name, "lines": lines, "files": [file.address for file in files]}
             write_json(unfinished / FACTS, facts, indent=1)
-        _logger.info("built %s: %s sentence pairs, in %s", self.name, f"{lines:,}", self.folder)
 
 
 def public_text(name: str, source: str, target: str) -> PublicText:

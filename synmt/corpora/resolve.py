@@ -58,7 +58,7 @@ def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     if texts.unavailable:
         raise all_in_one(list(texts.unavailable.values()))
     missing = texts.missing()
-    download_all(texts.files, ", ".join(text.name for text in missing))
+    download_all(texts.files)
     for text in missing:
         text.run()
     for mixture in texts.mixtures.values():
@@ -109,18 +109,6 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
                 if text.is_done():
                     found[key] = text.files(split)
     return found
-
-
-def stated_counts(recipe: CorpusRecipe) -> dict[str, int]:
-    """Return the sentence pairs of each split that the papers of known corpora state."""
-    counts: dict[str, int] = {}
-    for split, item in items_by_split(recipe):
-        is_whole = not item.is_drawn and (split != "train" or len(recipe.train) < 2)
-        if is_whole and item.id in KNOWN_CORPORA:
-            stated, own = KNOWN_CORPORA[item.id].counts, split_of(item.id, split)
-            if own in stated:
-                counts[split] = stated[own]
-    return counts
 
 
 def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:

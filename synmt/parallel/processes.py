@@ -252,7 +252,6 @@ def _do(file: Path, item: Any) -> LoggedResult:
     # what led to an error stays here
     with naming_lack_of_memory():
         if _Worker.file != file:
-            read = run_logged(pickle.loads, file.read_bytes())
-            work, state = read.result
-            _Worker.file, _Worker.task = file, LoggedResult(partial(work, state), read.remarks)
-        return run_logged(_Worker.task.result, item, _Worker.task.remarks)
+            _Worker.file, _Worker.task = file, run_logged(pickle.loads, file.read_bytes())
+        work, state = _Worker.task.result
+        return run_logged(partial(work, state), item, _Worker.task.remarks)

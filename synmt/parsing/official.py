@@ -67,9 +67,7 @@ def _fetch(folder: Path, language: str, package: str) -> None:
         for path, file in wanted.items()
         if not common.file_exists(folder / path, file.md5)
     }
-    model = f"the Stanza model for '{language}'"
-    _logger.info("downloading %s (package %s) to %s", model, package, folder)
-    for path, place in zip(files, download_all(files.values(), model), strict=True):
+    for path, place in zip(files, download_all(files.values()), strict=True):
         # the two may be on different disks
         with write_atomically(folder / path, binary=True) as out, open(place, "rb") as content:
             shutil.copyfileobj(content, out)
@@ -84,7 +82,7 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     name = f"resources_{common.DEFAULT_RESOURCES_VERSION}.json"
     file = RemoteFile(f"{common.DEFAULT_RESOURCES_URL.rstrip('/')}/{name}")
     with adding_advice(by_hand(folder, language)):
-        [path] = download_all([file], "Stanza's list of models")
+        [path] = download_all([file])
     resources = read_cached_json(path, dict[str, Any])
     # the next download of a model reads the newest list
     path.unlink()

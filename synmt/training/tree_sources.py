@@ -11,7 +11,7 @@ from typing import Any
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
 from synmt.data.annotate import annotation_name, describe_files
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.model.build import place_variants
 from synmt.model.placement import PlacedVariant
 from synmt.parsing.models import ADDED, check_features
@@ -270,18 +270,12 @@ def make_parser(recipe: Recipe, side: Side, model: str | None = None) -> StanzaP
     An official model that is missing is downloaded.
     """
     settings = recipe.parser_of(side)
-    try:
-        return StanzaParser(
-            recipe.language_of(side),
-            model=model or settings.model,
-            # the recipe's package belongs to the recipe's model
-            package=settings.package if model in (None, settings.model) else "default",
-            device=settings.device,
-            download=True,
-            pretokenized=recipe.text_of(side).tokenizes,
-        )
-    except SynmtError as error:
-        if model is not None:
-            raise
-        where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
-        raise error.with_(where=where) from error
+    return StanzaParser(
+        recipe.language_of(side),
+        model=model or settings.model,
+        # the recipe's package belongs to the recipe's model
+        package=settings.package if model in (None, settings.model) else "default",
+        device=settings.device,
+        download=True,
+        pretokenized=recipe.text_of(side).tokenizes,
+    )
