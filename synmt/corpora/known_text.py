@@ -3,7 +3,6 @@ cache."""
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,8 +17,6 @@ from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, sha256
 from synmt.files.writing import write_atomically, write_folder_atomically
 from synmt.recipe.corpus import SplitFiles
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -110,14 +107,6 @@ class KnownText:
                 raise SynmtError(
                     f"the text of {self.name}/{' and '.join(plan.splits)} has no sentences",
                     do="Remove the downloaded files if they are not the right ones",
-                )
-        known = self.known
-        for split in plan.splits:
-            stated = known.counts.get(split, counts[split])
-            if stated != counts[split]:
-                _logger.info(
-                    f"{self.name}/{split} has {counts[split]:,} sentence pairs, {known.paper} "
-                    f"states {stated:,}. {known.remarks.get(split, '')}"
                 )
 
 

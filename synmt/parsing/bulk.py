@@ -9,7 +9,6 @@ import shutil
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -19,7 +18,7 @@ from synmt.files.reading import read_available_lines, read_lines, sha256
 from synmt.files.writing import locked, write_atomically, write_json
 from synmt.parallel.engine import in_shards
 from synmt.parsing.lines import warn_of_failure
-from synmt.parsing.parser import Parser
+from synmt.parsing.parser import StanzaParser
 from synmt.parsing.shards import (
     Manifest,
     Shard,
@@ -66,7 +65,7 @@ class ParseProgress:
 def parse_file(
     source: str | Path,
     target: str | Path,
-    parser: Parser,
+    parser: StanzaParser,
     *,
     workers: int | None = None,
     shard_lines: int = _SHARD_LINES,
@@ -122,20 +121,18 @@ def parse_file(
 
 
 def parse_stream(
-    stream: BinaryIO, parser: Parser, *, where: str = "standard input"
+    stream: BinaryIO, parser: StanzaParser, *, where: str = "standard input"
 ) -> Iterator[str]:
     """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several
     have arrived."""
     first = 1
     for lines in read_available_lines(stream, _WINDOW, where=where):
-        parses = parser.parse(lines, on_failure=partial(_warn, first))
+        parses = parser.parse(
+            lines, on_failure=lambda index, why, first=first: warn_of_failure(first + index, why)
+        )
         pairs = enumerate(zip(parses, lines, strict=True), start=first)
         yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
         first += len(lines)
-
-
-def _warn(first: int, index: int, reason: str) -> None:
-    warn_of_failure(first + index, reason)
 
 
 def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
@@ -146,7 +143,7 @@ def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
 
 
 def _parse_shards(
-    parser: Parser, shards: Iterator[Shard], folder: Path, workers: int | None
+    parser: StanzaParser, shards: Iterator[Shard], folder: Path, workers: int | None
 ) -> Iterator[tuple[Literal["kept", "parsed"], Manifest]]:
     kept: deque[Manifest] = deque()
 
@@ -171,7 +168,7 @@ def _parse_shards(
 
 
 def _finish(
-    target: Path, folder: Path, manifests: Sequence[Manifest], parser: Parser, digest: str
+    target: Path, folder: Path, manifests: Sequence[Manifest], parser: StanzaParser, digest: str
 ) -> Summary:
     """Join the shards; write the summary last, since it tells that the trees are complete."""
     summary_path(target).unlink(missing_ok=True)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder
-from synmt.parsing.parser import OnFailure, Parser
+from synmt.parsing.parser import OnFailure, StanzaParser
 from synmt.syntax.parse import Arcs, Parse
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class CachedParser:
     every line is parsed.
     """
 
-    def __init__(self, parser: Parser) -> None:
+    def __init__(self, parser: StanzaParser) -> None:
         self.parser, self._unusable = parser, False
 
     @cached_property

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint, stored_sha256
@@ -31,22 +31,6 @@ OnFailure = Callable[[int, str], None]
 NOT_IN_TREES = frozenset({"model", "resources"})
 """What an identity says that changes no tree: the folder of the files, and the list that they were
 downloaded from."""
-
-
-class Parser(Protocol):
-    """What synmt needs from a parser; it is sent to worker processes, so it must be picklable."""
-
-    @property
-    def identity(self) -> dict[str, Any]: ...
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    def processes(self) -> int: ...
-
-    def parse(
-        self, lines: Sequence[str], *, on_failure: OnFailure | None = None
-    ) -> list[Parse]: ...
 
 
 class StanzaParser:

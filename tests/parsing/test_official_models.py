@@ -223,7 +223,7 @@ def test_without_a_network_there_is_one_message(server, folder, monkeypatch):
     monkeypatch.setenv("SYNMT_MIRROR", "http://127.0.0.1:9")
     copied = f"copy resources.json and the folder de of its stanza_resources to {folder}"
     said = fail(1, "parse", "--lang", "de", text=TEXT)
-    assert "1 file(s) of Stanza's list of models cannot be downloaded (http://127.0" in said
+    assert "1 file(s) cannot be downloaded (http://127.0" in said
     assert copied in said
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     said = fail(1, "parse", "--lang", "de", text=TEXT)
