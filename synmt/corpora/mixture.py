@@ -82,8 +82,7 @@ class MixedText:
             pairs = chain.from_iterable(map(_drawn, self.items, self.texts, sizes, wanted))
             paths = [unfinished / name for name in side_names(self.stem, *self.languages)]
             write_pairs(pairs, paths, "build the training text")
-            facts = {"parts": wanted, "of": sizes, "names": list(map(_label, self.items))}
-            write_json(unfinished / FACTS, facts, indent=1)
+            write_json(unfinished / FACTS, {"parts": wanted}, indent=1)
 
 
 def parts_of(items: Sequence[CorpusItem], counts: Sequence[int]) -> tuple[CorpusPart, ...]:

@@ -87,11 +87,6 @@ class StanzaParser:
 
         arcs: whether it gives probabilities of arcs; None takes that from the identity.
         """
-        if identity.get("backend") != "stanza":
-            raise SynmtError(
-                f"the trees were made by '{identity.get('backend')}', which synmt cannot run",
-                do="Parse the text with the same parser and pass the CoNLL-U file (--parses)",
-            )
         return cls(
             str(identity["language"]),
             model=str(identity.get("model", "compact")),

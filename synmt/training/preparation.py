@@ -169,15 +169,15 @@ class TaskStage(_DataStage[Corpus]):
         self.parts = [] if self.is_idle else [of.parses["source"]]
 
     def find(self) -> Corpus | None:
-        words = self.of.words.corpus
+        words = self.of.words.known
         if self.is_idle or words is None:
-            return words
-        check_lengths(words.splits())
+            return words and words[0]
+        check_lengths(words[0].splits())
         parse = self.of.parses["source"]
         if not parse.is_done():
             return None
         train, *valid = parse.result.values()
-        made = task_corpus(self.recipe, words, train, self.of.data / "tasks", *valid)
+        made = task_corpus(self.recipe, words[0], train, self.of.data / "tasks", *valid)
         return made if made.train.source.is_file() else None
 
     def make(self) -> Corpus:

@@ -139,11 +139,6 @@ class WordStage(Stage[Words]):
         tokenizers = make_tokenizers(self.recipe, self._truecasers)
         return tokenize_corpus(self.text.result, tokenizers, self.data / "words")
 
-    @property
-    def corpus(self) -> Corpus | None:
-        """The corpus of words, if it is there."""
-        return self.known[0] if self.known else None
-
 
 class ParseStage(Stage[dict[str, Path]]):
     """Parses one side of some splits; the result is the file of trees of each split: those that
