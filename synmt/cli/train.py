@@ -110,7 +110,7 @@ def train(options: TrainArguments) -> None:
         start = partial(pipeline.train, recipes[0], overrides)
     stop, again = threading.Event(), "the same command"
     if overwrite:
-        again += " without --overwrite (it leaves runs as they are that were not replaced yet)"
+        again += " without --overwrite"
     with _cluster_of_first_process(options.cluster):
         records = start(runs=options.runs, data=options.data, overwrite=overwrite, stop=stop)
         with closing(records):

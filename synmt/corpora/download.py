@@ -119,20 +119,13 @@ def is_there(file: RemoteFile) -> bool:
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold a lock, so that one process at a time makes a file or folder; the others wait."""
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
 
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_name(f".{path.name}.lock"))
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            _logger.info("waiting for another process that makes %s", path)
-            lock.acquire()
-    try:
+        lock = FileLock(path.with_name(f".{path.name}.lock")).acquire()
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def _local_copy(file: RemoteFile) -> Path:
