@@ -10,7 +10,6 @@ complete. Once it is, nothing here asks the network.
 
 from __future__ import annotations
 
-import logging
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,8 +28,6 @@ from synmt.parsing.models import (
     missing,
 )
 from synmt.parsing.pipeline import model_files
-
-_logger = logging.getLogger(__name__)
 
 
 def is_complete(language: str, package: str) -> bool:
