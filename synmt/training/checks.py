@@ -79,7 +79,7 @@ def _check_pretraining(recipe: Recipe, requirements: Requirements) -> None:
     for step in (1, *(last + 1 for _, last in spans)):
         if step <= steps and not any(first <= step <= last for first, last in spans):
             raise UsageError(
-                f"step {step} trains nothing: neither the translation nor an auxiliary loss",
+                f"nothing is trained in step {step}: neither the translation nor an auxiliary loss",
                 where="training.pretraining",
                 do="Add a variant with an auxiliary loss, change its `loss_steps`, or pretrain for "
                 "fewer steps",
