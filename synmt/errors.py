@@ -109,7 +109,10 @@ def naming_lack_of_memory() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
             raise
-        do = "Free some, or raise the limit (ulimit -v); smaller batches and --threads 1 need less"
+        do = (
+            "Free some, or raise the limit (ulimit -v); smaller batches (training.batch_tokens, "
+            "with more training.accumulate) and --threads 1 need less"
+        )
         raise OutOfMemory("out of memory", do=do) from error
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from synmt.analysis.options import SystemOptions
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
-from synmt.evaluation.outputs import Outputs, from_run
+from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System, group_paths, read_groups
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run, find_run

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from synmt import __version__
 from synmt.errors import visible
 from synmt.files.writing import reporting_os_errors
-from synmt.parallel.worker_log import DropRepeated
 from synmt.reporting.progress import Advance, plain_lines
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ def configure(
     _logger.setLevel(logging.DEBUG if verbose or log_file else logging.INFO)
     shown = logging.StreamHandler(sys.stderr)
     shown.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
-    shown.addFilter(DropRepeated())
     # errors are printed without it, as some occur before any handler is there
     shown.addFilter(lambda record: record.levelno < logging.ERROR)
     shown.setFormatter(_Remark())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from synmt.cli import console
 from synmt.cli.command import PARSERS, Cluster, Device
 from synmt.cli.options import command
-from synmt.errors import UsageError
 from synmt.files.writing import is_stream
 from synmt.options import Option
 
@@ -98,11 +97,6 @@ def parse(options: ParseArguments) -> None:
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.data import parser_model
 
-    if options.cluster and options.workers:
-        raise UsageError(
-            "--workers counts processes of this machine; a cluster has its own",
-            do="Leave out one of them",
-        )
     if parser_model(options.model, options.language) == "official":
         fetch(options.language, options.package)
     parser = StanzaParser(

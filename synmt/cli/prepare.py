@@ -15,8 +15,8 @@ from synmt.errors import SynmtError, all_in_one, listed
 from synmt.options import Option
 
 if TYPE_CHECKING:
+    from synmt.corpora.resolve import Estimate
     from synmt.training.preparation import Prepared
-    from synmt.training.stages import Estimate
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,7 +110,7 @@ def train(options: TrainArguments) -> None:
         start = partial(pipeline.train, recipes[0], overrides)
     stop, again = threading.Event(), "the same command"
     if overwrite:
-        again += " without --overwrite (it leaves runs as they are that were not replaced yet)"
+        again += " without --overwrite"
     with _cluster_of_first_process(options.cluster):
         records = start(runs=options.runs, data=options.data, overwrite=overwrite, stop=stop)
         with closing(records):
@@ -207,9 +207,8 @@ def _end_grid(record: GridRecord, again: str) -> None:
         console.remark(f"{the_test_set(test)}:")
         console.show_reports({test: score_report(comparison, cost=True)})
     if failed:
-        reasons = [f"{run.folder}: {run.reason}" for run in record.failed]
-        what = f"{failed} of {failed + finished} runs failed. Run {again} to try them again"
-        raise SynmtError("\n".join([what, *reasons]))
+        what = f"{failed} of {failed + finished} runs failed"
+        raise SynmtError(what, do=f"Run {again} to try them again")
 
 
 def _start_line(record: StartRecord) -> str:

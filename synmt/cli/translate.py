@@ -85,7 +85,7 @@ class TranslateArguments:
     no_parse_cache: Annotated[
         bool,
         _tree(
-            "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser, "
+            "Neither read nor store trees in $SYNMT_CACHE/parses (at most a million per parser, "
             "without the text).",
         ),
     ] = False

@@ -34,7 +34,7 @@ from synmt.cluster.slurm import most_workers, slurm_jobs
 from synmt.cluster.worker_errors import AGAIN, INSTALL, check_versions, incapable
 from synmt.errors import SynmtError, UsageError
 from synmt.parallel.processes import feed
-from synmt.parallel.worker_log import Relay
+from synmt.parallel.worker_log import result_of
 
 _logger = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class Cluster:
             with self._stopping(long.stop, kit, sent) if long else nullcontext():
                 room = partial(self._room, long, demand)
                 logged = feed(submit, map(Item, items), room, is_undone)
-                results = map(Relay().result_of, logged)
+                results = map(result_of, logged)
                 yield from (result for result in results if result is not NOT_BEGUN)
         except (CancelledError, OSError, asyncio.TimeoutError) as error:
             # Dask's own errors have no errno

@@ -203,7 +203,7 @@ def _fits_hard(root: english.Node, labels: _Labels) -> bool:
     ):
         return False
     _, parse = english.text_and_parse(root)
-    deepest = max(depths(parse.parents), default=0)
+    deepest = int(depths(parse.parents).max(initial=0))
     return (deepest > TRAINED_DEPTH) == (labels.split == "deeper")
 
 

@@ -49,9 +49,6 @@ class Corpus:
     test: dict[str, SplitFiles]
     parts: tuple[CorpusPart, ...] = ()
 
-    def __post_init__(self) -> None:
-        assert not {"train", "valid"} & set(self.test), list(self.test)
-
     def splits(self) -> dict[str, SplitFiles]:
         """Return train, valid and every test set by name."""
         return {"train": self.train, "valid": self.valid, **self.test}

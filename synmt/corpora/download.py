@@ -63,38 +63,33 @@ class _Broken(Exception):
     """The connection broke; the next attempt continues."""
 
 
-def download_all(files: Iterable[RemoteFile], what: str = "") -> list[Path]:
-    """Download the files that are missing; returns their local paths.
-
-    what: the name of what they belong to, for the error that lists all that is missing if there is
-        no network.
-    """
+def download_all(files: Iterable[RemoteFile]) -> list[Path]:
+    """Download the files that are missing; returns their local paths."""
     files = list(files)
-    if problem := network_problem(files, what):
+    if problem := network_problem(files):
         raise problem
     try:
         return [_local_copy(file) for file in files]
     except _Unavailable as error:
-        raise _missing(str(error), files, what) from None
+        raise _missing(str(error), files) from None
 
 
-def network_problem(files: Iterable[RemoteFile], what: str = "") -> SynmtError | None:
+def network_problem(files: Iterable[RemoteFile]) -> SynmtError | None:
     """Make the error that lists all files that are missing if the network is off."""
     if offline() and not all(map(is_there, files)):
-        return _missing("SYNMT_OFFLINE is set", files, what)
+        return _missing("SYNMT_OFFLINE is set", files)
     return None
 
 
-def _missing(reason: str, files: Iterable[RemoteFile], what: str) -> SynmtError:
+def _missing(reason: str, files: Iterable[RemoteFile]) -> SynmtError:
     """Make the error that lists the missing files with the places where they can be put by hand."""
     places = [
         f"  {_request_address(file.address)}\n    -> {local_path(file)}"
         for file in files
         if not is_there(file)
     ]
-    belonging = f" of {what}" if what else ""
     return SynmtError(
-        f"{len(places)} file(s){belonging} cannot be downloaded ({reason}):\n"
+        f"{len(places)} file(s) cannot be downloaded ({reason}):\n"
         + "\n".join(places)
         + "\nPut them there by hand, or run the same command again with a network: a download "
         "continues where it broke off"
@@ -122,25 +117,15 @@ def is_there(file: RemoteFile) -> bool:
 
 
 @contextmanager
-def alone(path: Path, doing: str) -> Iterator[None]:
-    """Hold a lock, so that one process at a time makes a file or folder; the others wait.
-
-    doing: what the other process does, for the remark while this one waits.
-    """
-    from filelock import FileLock, Timeout
+def alone(path: Path) -> Iterator[None]:
+    """Hold a lock, so that one process at a time makes a file or folder; the others wait."""
+    from filelock import FileLock
 
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_name(f".{path.name}.lock"))
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            _logger.info("waiting for another process that %s", doing)
-            lock.acquire()
-    try:
+        lock = FileLock(path.with_name(f".{path.name}.lock")).acquire()
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def _local_copy(file: RemoteFile) -> Path:
@@ -148,7 +133,7 @@ def _local_copy(file: RemoteFile) -> Path:
     if path.is_file():
         _check(file, path, stored_sha256)
         return path
-    with alone(path, f"downloads {file.address}"):
+    with alone(path):
         if not path.is_file():
             _fetch(file, path)
     return path
@@ -246,9 +231,7 @@ def _attempt(partial: Path, address: str) -> None:
 
 def _receive(response: Any, partial: Path, done: int) -> None:
     """Append an answer to the first `done` bytes; raises _Broken if it ends too early."""
-    length, kind = response.headers.get("Content-Length"), response.headers.get_content_type()
-    if kind == "text/html" and not response.url.endswith((".html", ".htm")):
-        raise _Unavailable(f"{response.url}: the address answers with a web page, not the file")
+    length = response.headers.get("Content-Length")
     total = done + int(length) if length else 0
     version = response.headers.get("ETag", "")
     if not version or version.startswith("W/"):

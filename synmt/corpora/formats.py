@@ -200,7 +200,6 @@ def _segments_of(sides: list[Element]) -> list[str]:
 
 def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
     """Yield the units of a translation memory that have both languages."""
-    passed = 0
     lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n")
     for _, unit in iterparse(lines):
         if unit.tag != "tu":
@@ -215,12 +214,9 @@ def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
         first, second = map(found.get, languages)
         if first and second:
             yield first, second
-            passed += 1
         unit.clear()
     # whoever opened the stream closes it
     lines.detach()
-    if not passed:
-        raise ValueError(f"nothing for {languages[0]}-{languages[1]}")
 
 
 def _rows(rows: Iterator[Any], columns: tuple[int, int]) -> _Pairs:

@@ -119,9 +119,7 @@ class KnownCorpus:
     valid, test: the file names of these splits; the other one is `train`.
     more_tests: test sets that a recipe gets only if it names them, as
         `corpus: {test: {hard: controlled}}` does.
-    paper: the paper that states the number of sentences.
-    counts: that number for each split.
-    remarks: for each split why the number differs, if that is known.
+    counts: the number of sentences of each split that the paper states.
     ask: what the user has to do to get the text, if the owners want that.
     """
 
@@ -131,9 +129,7 @@ class KnownCorpus:
     valid: str = "valid"
     test: tuple[str, ...] = ("test",)
     more_tests: tuple[str, ...] = ()
-    paper: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
-    remarks: Mapping[str, str] = field(default_factory=dict)
     ask: str = ""
 
     @property

@@ -3,7 +3,6 @@ cache."""
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,8 +17,6 @@ from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, sha256
 from synmt.files.writing import write_atomically, write_folder_atomically
 from synmt.recipe.corpus import SplitFiles
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,11 +40,6 @@ class KnownText:
     def folder(self) -> Path:
         """The folder where files are built."""
         return cache_folder() / "corpora" / self.name
-
-    @property
-    def pairs(self) -> int | None:
-        """The number of training pairs that the paper states."""
-        return self.known.counts.get("train") if "train" in self.splits else None
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
@@ -85,7 +77,7 @@ class KnownText:
 
     def run(self) -> None:
         """Build the missing files from the downloaded ones."""
-        with alone(self.folder, f"builds the corpus {self.name}"):
+        with alone(self.folder):
             # another process may have built some in the meantime
             for plan in self._plans():
                 self._build(plan)
@@ -116,14 +108,6 @@ class KnownText:
                     f"the text of {self.name}/{' and '.join(plan.splits)} has no sentences",
                     do="Remove the downloaded files if they are not the right ones",
                 )
-        known = self.known
-        for split in plan.splits:
-            stated = known.counts.get(split, counts[split])
-            if stated != counts[split]:
-                _logger.info(
-                    f"{self.name}/{split} has {counts[split]:,} sentence pairs, {known.paper} "
-                    f"states {stated:,}. {known.remarks.get(split, '')}"
-                )
 
 
 class ControlledText(KnownText):
@@ -131,36 +115,28 @@ class ControlledText(KnownText):
 
     @property
     def folder(self) -> Path:
-        """The folder of the generated files."""
-        return self._generated()
+        """The folder of the generated files; a changed generator gets a new one."""
+        package = Path(__file__).parents[1] / "controlled"
+        made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
+        return cache_folder() / "corpora" / f"controlled-{made_by}"
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        return [*super().folders(), self._generated("hard"), self.folder]
+        return [*super().folders(), self.folder]
 
     def downloads(self) -> list[RemoteFile]:
         """List no files."""
         return []
 
     def run(self) -> None:
-        """Generate the missing files."""
-        from synmt.controlled import corpus as controlled
+        """Generate the corpus."""
+        from synmt.controlled.corpus import generate, generate_hard, write_corpus
 
-        with alone(self.folder, "generates the controlled corpus"):
+        with alone(self.folder):
             # another process may have generated it in the meantime
-            splits = {name.rpartition(".")[0] for name in self.missing()}
-            parts = {"hard": controlled.generate_hard} if "hard" in splits else {}
-            parts |= {"": controlled.generate} if splits - {"hard"} else {}
-            for part, generate in parts.items():
-                with write_folder_atomically(self._generated(part)) as unfinished:
-                    controlled.write_corpus(unfinished, generate())
-
-    def _generated(self, part: str = "") -> Path:
-        """Name the folder of the generated corpus, or of its hard test set; a changed generator
-        gets a new one."""
-        package = Path(__file__).parents[1] / "controlled"
-        made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
-        return cache_folder() / "corpora" / "-".join(filter(None, ["controlled", part, made_by]))
+            if self.missing():
+                with write_folder_atomically(self.folder) as unfinished:
+                    write_corpus(unfinished, generate() | generate_hard())
 
 
 def known_text(name: str, languages: Pair, splits: tuple[str, ...]) -> KnownText:

@@ -62,7 +62,7 @@ class MixedText:
 
     def run(self) -> None:
         """Write the text; raises UsageError if an item wants more pairs than its text has."""
-        with alone(self.folder, "puts this text together"):
+        with alone(self.folder):
             # another process may have written it in the meantime
             if not self.is_done():
                 self._mix()
@@ -82,8 +82,7 @@ class MixedText:
             pairs = chain.from_iterable(map(_drawn, self.items, self.texts, sizes, wanted))
             paths = [unfinished / name for name in side_names(self.stem, *self.languages)]
             write_pairs(pairs, paths, "build the training text")
-            facts = {"parts": wanted, "of": sizes, "names": list(map(_label, self.items))}
-            write_json(unfinished / FACTS, facts, indent=1)
+            write_json(unfinished / FACTS, {"parts": wanted}, indent=1)
 
 
 def parts_of(items: Sequence[CorpusItem], counts: Sequence[int]) -> tuple[CorpusPart, ...]:

@@ -150,7 +150,7 @@ def _index() -> Path:
     release = version("mtdata")
     path = cache_folder() / "mtdata" / f"index-{release}.jsonl"
     if not path.is_file():
-        with alone(path, "makes mtdata's index"):
+        with alone(path):
             if not path.is_file():
                 _make_index(path, release)
     return path

@@ -4,7 +4,6 @@ sacreBLEU."""
 from __future__ import annotations
 
 import copy
-import logging
 import re
 import shutil
 import tempfile
@@ -24,8 +23,6 @@ from synmt.files.reading import cache_folder, read_lines
 from synmt.files.writing import write_folder_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 
-_logger = logging.getLogger(__name__)
-
 FACTS = "corpus.json"
 """The file in the folder of a built text that says what it is made from."""
 
@@ -41,7 +38,6 @@ class PublicText:
     name: str
     sides: Pair
     entry: IndexEntry | None = None
-    pairs: int | None = None
 
     @property
     def folder(self) -> Path:
@@ -59,7 +55,7 @@ class PublicText:
 
     def run(self) -> None:
         """Build the text from its downloaded files."""
-        with alone(self.folder, f"builds the corpus {self.name}"):
+        with alone(self.folder):
             if not self.is_done():
                 self._build()
 
@@ -87,7 +83,6 @@ class PublicText:
             lines = write_pairs(pairs, paths, f"build {self.name}")
             facts = {"id": self.name, "lines": lines, "files": [file.address for file in files]}
             write_json(unfinished / FACTS, facts, indent=1)
-        _logger.info("built %s: %s sentence pairs, in %s", self.name, f"{lines:,}", self.folder)
 
 
 def public_text(name: str, source: str, target: str) -> PublicText:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from synmt.corpora.corpus import Corpus, CorpusPart
 from synmt.corpora.download import (
@@ -34,21 +33,23 @@ _Text = KnownText | PublicText
 
 
 @dataclass(frozen=True)
-class TextEstimate:
-    """A step that makes the text of a recipe.
+class Estimate:
+    """A step that a dry run shows.
 
     what: begins with a verb.
-    state: `missing` if the step would fail.
-    size: bytes that are or would be downloaded, if known.
-    pairs: sentence pairs to train on, if known.
-    problem: why the step would fail.
+    size: how much it is (bytes, lines, steps), or where its result is.
+    problem: what the command would report, because it would stop here.
     """
 
     what: str
-    state: Literal["done", "to do", "missing"]
-    size: int | None = None
-    pairs: int | None = None
+    is_done: bool = False
+    size: str = ""
     problem: SynmtError | None = None
+
+    @property
+    def state(self) -> str:
+        """What people see: `error`, `done` or `to do`."""
+        return "error" if self.problem else "done" if self.is_done else "to do"
 
 
 def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
@@ -57,7 +58,7 @@ def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     if texts.unavailable:
         raise all_in_one(list(texts.unavailable.values()))
     missing = texts.missing()
-    download_all(texts.files, ", ".join(text.name for text in missing))
+    download_all(texts.files)
     for text in missing:
         text.run()
     for mixture in texts.mixtures.values():
@@ -74,20 +75,18 @@ def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None
     return texts.corpus() if there else None
 
 
-def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[TextEstimate]:
+def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[Estimate]:
     """List the steps that `resolve` would take until each text is there, the downloads first."""
     texts = _Texts(recipe, source, target)
     steps = list(_downloads(texts.files))
     missing = texts.missing()
     for text in missing:
         problem = texts.unavailable.get(text.name)
-        state = "missing" if problem else "to do"
-        what = f"build the text: {text.folder}"
-        steps.append(TextEstimate(what, state, pairs=text.pairs, problem=problem))
+        steps.append(Estimate(f"build the text: {text.folder}", problem=problem))
     if not missing:
         for mixture in texts.mixtures.values():
             if not mixture.is_done():
-                steps.append(TextEstimate(f"build the text: {mixture.folder}", "to do"))
+                steps.append(Estimate(f"build the text: {mixture.folder}"))
     return steps
 
 
@@ -110,27 +109,6 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
                 if text.is_done():
                     found[key] = text.files(split)
     return found
-
-
-def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:
-    """Name the files that a known corpus lacks on this machine; for other corpora `find_corpus` has
-    the answer."""
-    if recipe.name is None:
-        return []
-    splits = _splits_of(recipe)[recipe.name]
-    return known_text(recipe.name, (source, target), tuple(splits)).missing()
-
-
-def stated_counts(recipe: CorpusRecipe) -> dict[str, int]:
-    """Return the sentence pairs of each split that the papers of known corpora state."""
-    counts: dict[str, int] = {}
-    for split, item in items_by_split(recipe):
-        is_whole = not item.is_drawn and (split != "train" or len(recipe.train) < 2)
-        if is_whole and item.id in KNOWN_CORPORA:
-            stated, own = KNOWN_CORPORA[item.id].counts, split_of(item.id, split)
-            if own in stated:
-                counts[split] = stated[own]
-    return counts
 
 
 def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:
@@ -217,11 +195,8 @@ class _Texts:
         return files
 
 
-def _downloads(files: Sequence[RemoteFile]) -> Iterator[TextEstimate]:
+def _downloads(files: Sequence[RemoteFile]) -> Iterator[Estimate]:
     problem = network_problem(files)
     for file in files:
-        what, size = f"download {file.address}", file.size or None
-        if is_there(file):
-            yield TextEstimate(what, "done", size)
-        else:
-            yield TextEstimate(what, "missing" if problem else "to do", size, problem=problem)
+        size, is_done = f"{file.size:,} bytes" if file.size else "", is_there(file)
+        yield Estimate(f"download {file.address}", is_done, size, None if is_done else problem)

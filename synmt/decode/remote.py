@@ -68,16 +68,11 @@ class SharedTranslator:
         """The translator of the process that asks for it."""
         return self.here or inherited() or Translator.load(*self.runs, **self.loading)
 
-    def work(
-        self, work: Callable[[Translator, T], R], items: Iterator[T], *, keeps: bool = False
-    ) -> Iterator[R]:
-        """Yield `work(translator, item)` of each item in their order.
-
-        keeps: whether the same command goes on from what is finished.
-        """
+    def work(self, work: Callable[[Translator, T], R], items: Iterator[T]) -> Iterator[R]:
+        """Yield `work(translator, item)` of each item in their order."""
         there, where = partial(_work_there, work), Path(*self.runs[:1])
         workers, pool = self.processes, self.pool
-        return in_order(there, self, items, workers, where=where, keeps=keeps, pool=pool)
+        return in_order(there, self, items, workers, where=where, pool=pool)
 
 
 def _work_there(work: Callable[[Translator, T], R], shared: SharedTranslator, item: T) -> R:
@@ -133,7 +128,7 @@ def translate_windows(
     # each window is looked for once: another process may store it at any time
     found, again = tee((window, finished and finished.read(window)) for window in windows)
     missing = (window for window, stored in again if stored is None)
-    others = shared.work(_translate, missing, keeps=finished is not None)
+    others = shared.work(_translate, missing)
     for window, stored in found:
         translations = next(others) if stored is None else stored
         if finished and stored is None:

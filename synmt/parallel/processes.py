@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.parallel.threads import chosen_cores, use_threads
-from synmt.parallel.worker_log import LoggedResult, Relay, detach_handlers, run_logged
+from synmt.parallel.worker_log import LoggedResult, detach_handlers, result_of, run_logged
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,6 +32,11 @@ S = TypeVar("S")
 _LOOK = 5
 """Seconds until the number of items that may be submitted is computed again: items may take hours,
 and workers join."""
+
+_FEWER = (
+    "Run the same command again with fewer processes: `--threads 1` or `--workers 1`, in a recipe "
+    "`parser.workers=1`"
+)
 
 _started: ContextVar[Pool | None] = ContextVar("pool", default=None)
 
@@ -49,8 +54,6 @@ def in_processes(
     *,
     where: Path,
     pool: Pool | None = None,
-    fewer: str = "`--threads 1`",
-    keeps: bool = True,
 ) -> Iterator[R]:
     """Yield `work(state, item)` of each item in the order in which they finish; one worker is this
     process itself.
@@ -61,9 +64,6 @@ def in_processes(
     workers: in a block of `started_processes`, all of its processes work instead.
     pool: processes that have started already, which work instead.
     where: the folder that errors name.
-    fewer: how the user asks for one worker.
-    keeps: whether the same command goes on from what is finished, and does not start from the
-        beginning.
     """
     if workers == 1:
         yield from (work(state, item) for item in items)
@@ -71,12 +71,7 @@ def in_processes(
     assert pool is None or not pool.busy
     given = pool or _started.get()
     # one whose work waits for its caller, a generator, cannot do another one
-    try:
-        pool = Pool(workers) if given is None or given.busy else given
-    except SynmtError as error:
-        raise error.with_(
-            where=str(where), do=f"Run the same command again with fewer processes ({fewer})"
-        ) from None
+    pool = Pool(workers) if given is None or given.busy else given
     try:
         yield from pool.run(work, state, items)
     except BrokenProcessPool:
@@ -85,8 +80,7 @@ def in_processes(
             where=str(where),
             allowed="Workers import your script: what it does must be under "
             "`if __name__ == '__main__':`",
-            do=f"Run the same command again with fewer processes ({fewer})"
-            + ": what is finished is kept" * keeps,
+            do=_FEWER,
         ) from None
     finally:
         if pool is not given:
@@ -118,28 +112,16 @@ def started_processes(workers: int) -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block; processes that start in it ignore it from the
-    start."""
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is None
-    ):
+    """Delay Ctrl-C until the end of the block; processes that start in it inherit the mask, and
+    ignore it from the start."""
+    if sys.platform == "win32":
         yield
         return
-    seen: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
-    # the mask is for the processes, which inherit it; here, another thread may get the signal.
-    # Windows has no masks
-    change_mask = getattr(signal, "pthread_sigmask", None)
-    mask = change_mask and change_mask(signal.SIG_BLOCK, {signal.SIGINT})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        if change_mask:
-            change_mask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, before)
-        if seen:
-            signal.raise_signal(signal.SIGINT)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def feed(
@@ -194,9 +176,7 @@ class Pool:
             self.end()
             if not isinstance(error, OSError):
                 raise
-            raise SynmtError(
-                f"no other process can start ({error.strerror})", do="Use fewer processes"
-            ) from None
+            raise SynmtError(f"no other process can start ({error.strerror})", do=_FEWER) from None
         self.busy = False
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T]) -> Iterator[R]:
@@ -207,7 +187,7 @@ class Pool:
             task = Path(folder, "task")
             task.write_bytes(pickle.dumps((work, state)))
             submit = partial(self._submit, _do, task)
-            yield from map(Relay().result_of, feed(submit, items, lambda: 2 * self._workers))
+            yield from map(result_of, feed(submit, items, lambda: 2 * self._workers))
         self.busy = False
 
     def _submit(self, what: Callable[..., R], *arguments: Any) -> Future[R]:
@@ -272,7 +252,6 @@ def _do(file: Path, item: Any) -> LoggedResult:
     # what led to an error stays here
     with naming_lack_of_memory():
         if _Worker.file != file:
-            read = run_logged(pickle.loads, file.read_bytes())
-            work, state = read.result
-            _Worker.file, _Worker.task = file, LoggedResult(partial(work, state), read.remarks)
-        return run_logged(_Worker.task.result, item, _Worker.task.remarks)
+            _Worker.file, _Worker.task = file, run_logged(pickle.loads, file.read_bytes())
+        work, state = _Worker.task.result
+        return run_logged(partial(work, state), item, _Worker.task.remarks)

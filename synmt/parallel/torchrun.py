@@ -32,8 +32,6 @@ def started() -> Started:
         for name in ("MASTER_ADDR", "MASTER_PORT"):
             if not os.environ[name]:
                 raise KeyError(name)
-        if not 0 <= rank < count or not 0 <= local_rank < count:
-            raise ValueError(f"{rank} and {local_rank} of {count}")
     except (KeyError, ValueError) as error:
         raise UsageError(
             f"the variables of torchrun are incomplete or wrong ({error})",

@@ -13,8 +13,6 @@ Remark = tuple[str, int, str]
 """The name of a logger, a level and a text."""
 
 _ROOT = "synmt"
-_RELAYED = "relayed"
-"""The attribute of a record that was a worker's remark."""
 
 
 @dataclass(frozen=True)
@@ -45,36 +43,18 @@ def detach_handlers() -> None:
     logger.propagate = False
 
 
-class Relay:
-    """Logs what workers tell: each remark once, however many of them say the same."""
-
-    def __init__(self) -> None:
-        self._known = set[Remark]()
-
-    def result_of(self, logged: LoggedResult) -> Any:
-        """Log the remarks that are new, and return the result."""
-        for remark in logged.remarks:
-            name, level, text = remark
-            if remark not in self._known:
-                logging.getLogger(name).log(level, "%s", text, extra={_RELAYED: True})
-            self._known.add(remark)
-        return logged.result
+_known = set[Remark]()
+"""The remarks of workers that have been logged."""
 
 
-class DropRepeated(logging.Filter):
-    """Hides the remark of a worker that was shown before: it loads the same models as this
-    process."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._shown = set[str]()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        known = hasattr(record, _RELAYED) and text in self._shown
-        if record.levelno >= logging.WARNING:
-            self._shown.add(text)
-        return not known
+def result_of(logged: LoggedResult) -> Any:
+    """Log what a worker tells, each remark once, however many say the same; return the result."""
+    for remark in logged.remarks:
+        name, level, text = remark
+        if remark not in _known:
+            logging.getLogger(name).log(level, "%s", text)
+        _known.add(remark)
+    return logged.result
 
 
 class _Collector(logging.Handler):

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray
-from synmt.errors import SynmtError
 from synmt.parsing.stanza_internals import replaced
 from synmt.syntax.parse import Arcs
 from synmt.syntax.trees import maximum_spanning_tree
@@ -40,22 +39,6 @@ def parse_with_arcs(processor: Any, document: Any) -> tuple[Any, list[Arcs]]:
     # Stanza sorts the sentences by length before it makes batches
     order = loaders[0].data_orig_idx if loaders else None
     return document, sentences if order is None else _unsorted(sentences, order)
-
-
-def check_graph_parser(processor: Any) -> None:
-    """Raise SynmtError unless the model is a graph parser: others score transitions and have no arc
-    probabilities."""
-    from stanza.models.depparse.model import EnsembleGraphParser, GraphParser
-
-    model = getattr(getattr(processor, "trainer", None), "model", None)
-    if not isinstance(model, (GraphParser, EnsembleGraphParser)):
-        kind = type(processor if model is None else model).__name__
-        raise SynmtError(
-            f"the Stanza model is a {kind}, which has no probabilities of arcs",
-            where=str(processor.config.get("model_path", "")),
-            allowed="GraphParser and EnsembleGraphParser have them",
-            do="Choose another --package, or parse without --arcs",
-        )
 
 
 def joint_probabilities(arcs: FloatTable, labels: FloatTable, names: tuple[str, ...]) -> Arcs:

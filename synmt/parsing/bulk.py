@@ -9,7 +9,6 @@ import shutil
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -19,7 +18,7 @@ from synmt.files.reading import read_available_lines, read_lines, sha256
 from synmt.files.writing import locked, write_atomically, write_json
 from synmt.parallel.engine import in_shards
 from synmt.parsing.lines import warn_of_failure
-from synmt.parsing.parser import Parser
+from synmt.parsing.parser import StanzaParser
 from synmt.parsing.shards import (
     Manifest,
     Shard,
@@ -66,12 +65,11 @@ class ParseProgress:
 def parse_file(
     source: str | Path,
     target: str | Path,
-    parser: Parser,
+    parser: StanzaParser,
     *,
     workers: int | None = None,
     shard_lines: int = _SHARD_LINES,
     overwrite: bool = False,
-    fewer: str = "--workers 1",
 ) -> Generator[ParseProgress, None, None]:
     """Parse a text (`-`: standard input) into a CoNLL-U file, gzipped if it ends in `.gz`; yield
     the progress.
@@ -83,7 +81,6 @@ def parse_file(
 
     workers: processes; by default the parser's choice, and 1 for a small text.
     overwrite: replace a file made from another text or by another parser.
-    fewer: how the user asks for one process.
     """
     target, digest = Path(target), hashlib.sha256()
     lines = _hashed(read_lines(source), digest)
@@ -109,7 +106,7 @@ def parse_file(
     with locked(folder, "these trees"):
         manifests: list[Manifest] = []
         shards = shards_of(lines, shard_lines, are_packed=target.suffix == ".gz")
-        for state, manifest in _parse_shards(parser, shards, folder, workers, fewer):
+        for state, manifest in _parse_shards(parser, shards, folder, workers):
             manifests.append(manifest)
             yield ParseProgress(
                 state,
@@ -124,20 +121,18 @@ def parse_file(
 
 
 def parse_stream(
-    stream: BinaryIO, parser: Parser, *, where: str = "standard input"
+    stream: BinaryIO, parser: StanzaParser, *, where: str = "standard input"
 ) -> Iterator[str]:
     """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several
     have arrived."""
     first = 1
     for lines in read_available_lines(stream, _WINDOW, where=where):
-        parses = parser.parse(lines, on_failure=partial(_warn, first))
+        parses = parser.parse(
+            lines, on_failure=lambda index, why, first=first: warn_of_failure(first + index, why)
+        )
         pairs = enumerate(zip(parses, lines, strict=True), start=first)
         yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
         first += len(lines)
-
-
-def _warn(first: int, index: int, reason: str) -> None:
-    warn_of_failure(first + index, reason)
 
 
 def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
@@ -148,7 +143,7 @@ def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
 
 
 def _parse_shards(
-    parser: Parser, shards: Iterator[Shard], folder: Path, workers: int | None, fewer: str
+    parser: StanzaParser, shards: Iterator[Shard], folder: Path, workers: int | None
 ) -> Iterator[tuple[Literal["kept", "parsed"], Manifest]]:
     kept: deque[Manifest] = deque()
 
@@ -163,9 +158,7 @@ def _parse_shards(
     first = list(islice(unfinished, _SHARDS_FOR_WORKERS))
     if workers is None:
         workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS else 1
-    for shard in in_shards(
-        parse_shard, parser, chain(first, unfinished), workers, where=folder, fewer=fewer
-    ):
+    for shard in in_shards(parse_shard, parser, chain(first, unfinished), workers, where=folder):
         shard.write(folder)
         while kept:
             yield "kept", kept.popleft()
@@ -175,7 +168,7 @@ def _parse_shards(
 
 
 def _finish(
-    target: Path, folder: Path, manifests: Sequence[Manifest], parser: Parser, digest: str
+    target: Path, folder: Path, manifests: Sequence[Manifest], parser: StanzaParser, digest: str
 ) -> Summary:
     """Join the shards; write the summary last, since it tells that the trees are complete."""
     summary_path(target).unlink(missing_ok=True)

@@ -5,8 +5,8 @@ either.
 
 The fingerprint covers the files of the model, Stanza's version and whether there are arc
 probabilities, so each parser has its own file. The key of a line is its SHA-256, and words are
-taken from the line again, so the file contains no text. It holds 500 MB at most; the oldest trees
-are deleted first. Deleting the file costs time only.
+taken from the line again, so the file contains no text. It holds a million trees at most; the
+oldest are deleted first. Deleting the file costs time only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder
-from synmt.parsing.parser import OnFailure, Parser
+from synmt.parsing.parser import OnFailure, StanzaParser
 from synmt.syntax.parse import Arcs, Parse
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 _FORMAT = 1
 """The first byte of a stored tree; a tree in another format is parsed again."""
 _HEADER = struct.Struct("<III")
-_MAX_BYTES = 500 << 20
+MOST_TREES = 1_000_000
 _TIMEOUT = 5.0
 """Seconds to wait for another process that writes."""
 
@@ -46,7 +46,6 @@ class CachedParser:
     """A parser that keeps its trees between runs.
 
     parser: makes the trees that are not in the cache.
-    max_bytes: size of the cache file.
 
     A cached tree equals the one that was stored bit by bit. The arc probabilities of a newly parsed
     tree may differ in their last bits, because sums of float32 depend on the padding of the batch.
@@ -54,9 +53,8 @@ class CachedParser:
     every line is parsed.
     """
 
-    def __init__(self, parser: Parser, *, max_bytes: int = _MAX_BYTES) -> None:
-        self.parser, self.max_bytes = parser, max_bytes
-        self._unusable = False
+    def __init__(self, parser: StanzaParser) -> None:
+        self.parser, self._unusable = parser, False
 
     @cached_property
     def path(self) -> Path:
@@ -87,7 +85,7 @@ class CachedParser:
     def _store(self, parses: Mapping[str, Parse]) -> None:
         rows = [(_key(line), encode_parse(parse)) for line, parse in parses.items()]
         if rows:
-            self._connected(lambda database: _insert(database, rows, self.max_bytes))
+            self._connected(lambda database: _insert(database, rows))
 
     def _connected(self, action: Callable[[sqlite3.Connection], T]) -> T | None:
         """Apply an action to the cache file; after an error, log it once and never try again."""
@@ -192,20 +190,8 @@ def _select(database: sqlite3.Connection, keys: Iterable[bytes]) -> list[tuple[b
     return rows
 
 
-def _insert(database: sqlite3.Connection, rows: list[tuple[bytes, bytes]], max_bytes: int) -> None:
+def _insert(database: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
+    newest = "SELECT max(number) FROM parses"
     with database:
         database.executemany("INSERT OR REPLACE INTO parses (key, tree) VALUES (?, ?)", rows)
-    deleted = 1
-    while deleted and _used_bytes(database) > max_bytes:
-        # an eighth at once, so that this does not happen in every call
-        eighth = "SELECT 1 + count(*) / 8 FROM parses"
-        oldest = f"SELECT number FROM parses ORDER BY number LIMIT ({eighth})"
-        with database:
-            deleted = database.execute(f"DELETE FROM parses WHERE number IN ({oldest})").rowcount
-
-
-def _used_bytes(database: sqlite3.Connection) -> int:
-    """Count the bytes in use; SQLite reuses those of deleted rows."""
-    names = ("page_count", "freelist_count", "page_size")
-    pages, free, size = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
-    return (pages - free) * size
+        database.execute(f"DELETE FROM parses WHERE number <= ({newest}) - ?", [MOST_TREES])

@@ -10,8 +10,6 @@ complete. Once it is, nothing here asks the network.
 
 from __future__ import annotations
 
-import logging
-import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,8 +29,6 @@ from synmt.parsing.models import (
 )
 from synmt.parsing.pipeline import model_files
 
-_logger = logging.getLogger(__name__)
-
 
 def is_complete(language: str, package: str) -> bool:
     """Check whether every file is there that the parser of a language reads."""
@@ -48,13 +44,11 @@ def is_complete(language: str, package: str) -> bool:
 def fetch(language: str, package: str) -> None:
     """Download the official models of a language that are missing; raises SynmtError where that is
     not possible."""
-    folder = folder_of("official")
     if is_complete(language, package):
         return
-    check_language(language)
-    if offline():
-        raise missing("official", folder, language)
-    with alone(folder / "resources.json", f"downloads Stanza models to {folder}"):
+    check_download(language)
+    folder = folder_of("official")
+    with alone(folder / "resources.json"):
         if not is_complete(language, package):
             _fetch(folder, language, package)
 
@@ -70,9 +64,7 @@ def _fetch(folder: Path, language: str, package: str) -> None:
         for path, file in wanted.items()
         if not common.file_exists(folder / path, file.md5)
     }
-    model = f"the Stanza model for '{language}'"
-    _logger.info("downloading %s (package %s) to %s", model, package, folder)
-    for path, place in zip(files, download_all(files.values(), model), strict=True):
+    for path, place in zip(files, download_all(files.values()), strict=True):
         # the two may be on different disks
         with write_atomically(folder / path, binary=True) as out, open(place, "rb") as content:
             shutil.copyfileobj(content, out)
@@ -87,7 +79,7 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     name = f"resources_{common.DEFAULT_RESOURCES_VERSION}.json"
     file = RemoteFile(f"{common.DEFAULT_RESOURCES_URL.rstrip('/')}/{name}")
     with adding_advice(by_hand(folder, language)):
-        [path] = download_all([file], "Stanza's list of models")
+        [path] = download_all([file])
     resources = read_cached_json(path, dict[str, Any])
     # the next download of a model reads the newest list
     path.unlink()
@@ -113,21 +105,12 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
     ):
         # `identity` is not a file
         if facts := resources[code].get(processor, {}).get(name):
-            parts = [_safe(part) for part in (code, processor, f"{name}.pt")]
+            file = f"{processor}/{name}.pt"
             remote = address.format(
-                resources_version=common.DEFAULT_RESOURCES_VERSION,
-                lang=code,
-                filename=f"{processor}/{name}.pt",
+                resources_version=common.DEFAULT_RESOURCES_VERSION, lang=code, filename=file
             )
-            files["/".join(parts)] = RemoteFile(remote, md5=str(facts["md5"]))
+            files[f"{code}/{file}"] = RemoteFile(remote, md5=str(facts["md5"]))
     return files
-
-
-def _safe(part: str) -> str:
-    """Refuse a name from the network that would lead out of the folder."""
-    if not re.fullmatch(r"\w[\w.+-]*", part):
-        raise SynmtError(f"Stanza's list of models has a name that is not one of a file: {part!r}")
-    return part
 
 
 def _code(resources: dict[str, Any], language: str) -> str:
@@ -141,13 +124,15 @@ def _code(resources: dict[str, Any], language: str) -> str:
     return code
 
 
-def check_language(language: str) -> None:
-    """Refuse an unknown language without using the network."""
+def check_download(language: str) -> None:
+    """Refuse an unknown language, and a download if the network is off, without using it."""
     from stanza.models.common.constant import lcode2lang
     from stanza.resources.default_packages import default_treebanks
 
     if language not in lcode2lang and language not in default_treebanks:
         raise _unknown_language(language, default_treebanks)
+    if offline():
+        raise missing("official", folder_of("official"), language)
 
 
 def _unknown_language(language: str, languages: Iterable[str]) -> UsageError:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint, stored_sha256
@@ -31,22 +31,6 @@ OnFailure = Callable[[int, str], None]
 NOT_IN_TREES = frozenset({"model", "resources"})
 """What an identity says that changes no tree: the folder of the files, and the list that they were
 downloaded from."""
-
-
-class Parser(Protocol):
-    """What synmt needs from a parser; it is sent to worker processes, so it must be picklable."""
-
-    @property
-    def identity(self) -> dict[str, Any]: ...
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    def processes(self) -> int: ...
-
-    def parse(
-        self, lines: Sequence[str], *, on_failure: OnFailure | None = None
-    ) -> list[Parse]: ...
 
 
 class StanzaParser:
@@ -103,11 +87,6 @@ class StanzaParser:
 
         arcs: whether it gives probabilities of arcs; None takes that from the identity.
         """
-        if identity.get("backend") != "stanza":
-            raise SynmtError(
-                f"the trees were made by '{identity.get('backend')}', which synmt cannot run",
-                do="Parse the text with the same parser and pass the CoNLL-U file (--parses)",
-            )
         return cls(
             str(identity["language"]),
             model=str(identity.get("model", "compact")),

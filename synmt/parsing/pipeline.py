@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import unknown_name
-from synmt.parsing.arcs import best_tree, check_graph_parser, parse_with_arcs
+from synmt.parsing.arcs import best_tree, parse_with_arcs
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS
 from synmt.parsing.stanza_internals import checked_version, isolated, replaced, without_optimizers
@@ -62,8 +62,6 @@ def load(
     # what was fastest where Stanza makes the batches
     size = min(batch_words, 640)
     pipeline = _pipeline(folder, language, package, PROCESSORS, device, size)
-    if arcs:
-        check_graph_parser(pipeline.processors["depparse"])
     # a model that cannot parse this is broken: fail now instead of making flat trees for a whole
     # corpus
     run(pipeline, ["1 ."], arcs=arcs)

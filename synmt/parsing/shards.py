@@ -21,7 +21,7 @@ from synmt.errors import SynmtError
 from synmt.files.json_files import Amount, Count, read_json
 from synmt.files.reading import sha256
 from synmt.files.writing import write_atomically, write_json
-from synmt.parsing.parser import Parser
+from synmt.parsing.parser import StanzaParser
 from synmt.syntax.conllu import format_conllu
 
 _LEVEL = 6
@@ -93,7 +93,7 @@ class ParsedShard:
         write_json(path.with_suffix(".json"), asdict(self.manifest))
 
 
-def parse_shard(parser: Parser, shard: Shard) -> ParsedShard:
+def parse_shard(parser: StanzaParser, shard: Shard) -> ParsedShard:
     """Parse the lines of a shard."""
     began = time.process_time()
     failures: dict[int, str] = {}

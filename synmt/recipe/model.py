@@ -33,8 +33,8 @@ class ModelRecipe(StrictModel):
     architecture: Literal["transformer", "lstm"] = "transformer"
     """The kind of network."""
     size: Literal["tiny", "small", "base", "big"] = "base"
-    """transformer: tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big
-    6+6 1024/4096 16;
+    """of a transformer: tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8,
+    big 6+6 1024/4096 16; of an
     lstm: tiny 1+1 layers 128, small 2+2 256, base 2+2 512, big 2+2 1024."""
     encoder_layers: int = Field(default=6, ge=1, le=DEEPEST)
     """Layers of the encoder."""

@@ -135,7 +135,7 @@ class _Text:
             return
         lines = count_lines(source)
         parts = self.path.with_name(f"{self.path.name}.parts")
-        with alone(self.path, f"tokenizes {self.path.name}"):
+        with alone(self.path):
             if self.path.is_file():
                 return
             shards = [parts / f"{number:05}" for number in range(-(-lines // _SHARD_LINES))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from synmt.arrays import Side
@@ -25,14 +26,8 @@ def load_checked(
     recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
 ) -> tuple[Recipe, Requirements]:
     """Load a recipe and check it; errors of both name its file."""
-    if isinstance(recipe, Recipe):
-        if list(overrides):
-            raise UsageError(
-                "overrides need the file of a recipe", do="Use load_recipe(path, overrides)"
-            )
-        return recipe, check(recipe)
     loaded = load_recipe(recipe, overrides)
-    with naming(Path(recipe)):
+    with nullcontext() if isinstance(recipe, Recipe) else naming(Path(recipe)):
         return loaded, check(loaded)
 
 
@@ -84,9 +79,7 @@ def _check_pretraining(recipe: Recipe, requirements: Requirements) -> None:
     for step in (1, *(last + 1 for _, last in spans)):
         if step <= steps and not any(first <= step <= last for first, last in spans):
             raise UsageError(
-                f"nothing is trained in step {step}: the first {steps} steps leave out the "
-                "translation loss, and no "
-                "variant has an auxiliary loss in this step",
+                f"nothing is trained in step {step}: neither the translation nor an auxiliary loss",
                 where="training.pretraining",
                 do="Add a variant with an auxiliary loss, change its `loss_steps`, or pretrain for "
                 "fewer steps",

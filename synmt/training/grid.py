@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from synmt.corpora.resolve import Estimate
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of
@@ -36,7 +37,7 @@ from synmt.training.grid_runs import (
     waits_for,
 )
 from synmt.training.records import RunRecord
-from synmt.training.stages import Estimate, estimate_all
+from synmt.training.stages import estimate_all
 
 if TYPE_CHECKING:
     from synmt.training.distributed import Processes
@@ -206,26 +207,22 @@ def plan_grid(
     """Estimate what `train_grid` would do; arguments and errors are the same. What runs share is
     listed once."""
     from synmt.training.run_stages import RunStages
-    from synmt.training.text_stages import TextStage
     from synmt.training.tree_sources import tree_requirements
 
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
     check_grid(planned, overwrite=overwrite)
-    steps, texts = dict[tuple[str, ...], Estimate](), dict[str, TextStage]()
+    steps: dict[tuple[str, ...], Estimate] = {}
     for run in planned:
-        recipe = run.recipe
+        recipe, parser = run.recipe, run.recipe.parser
         if before := waits_for(run, planned):
             what = f"train {run.folder}"
             steps[(what,)] = Estimate(what, size=f"with the weights of {before}")
             continue
-        where = repr((recipe.corpus, recipe.source, recipe.target))
-        text = texts.setdefault(where, TextStage(recipe))
         needs = tree_requirements(recipe)
-        stages = RunStages(
-            Run(run.folder), recipe, needs, Path(data), overwrite=overwrite, text=text
-        )
+        stages = RunStages(Run(run.folder), recipe, needs, Path(data), overwrite=overwrite)
         # as long as texts and parsers are not there, the steps of two texts look alike
-        reads = where, recipe.text, recipe.target_text, recipe.parser.model, recipe.parser.package
+        text = recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text
         for step in estimate_all(stages.stages):
-            steps.setdefault((repr(reads), step.what, step.size), step)
+            key = repr((text, parser.model, parser.package)), step.what, step.size
+            steps.setdefault(key, step)
     return list(steps.values())

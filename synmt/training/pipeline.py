@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from synmt.arrays import SIDES, Side
+from synmt.corpora.resolve import Estimate
 from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
@@ -31,7 +32,7 @@ from synmt.training.lifecycle import RESUME_ADVICE, begin_run, finish_run, write
 from synmt.training.preparation import Preparation, Prepared
 from synmt.training.records import EndRecord, Log, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.run_stages import RunStages
-from synmt.training.stages import Estimate, estimate_all
+from synmt.training.stages import estimate_all
 from synmt.training.test_sets import read_results, translate_tests, validation_bleu
 from synmt.training.trainer import Trainer
 from synmt.training.tree_sources import tree_requirements

@@ -81,7 +81,6 @@ class Preparation:
         data: Path,
         *,
         source_trees: bool = False,
-        text: TextStage | None = None,
     ) -> None:
         recipe, self.vocabularies, truecasers = adopted
         # where a task changes the source, its trees are in the text
@@ -92,7 +91,7 @@ class Preparation:
             for side, needs in requirements.items()
             if needs.to_run or needs.to_learn or (source_trees and side == "source")
         ]
-        self.text = text or TextStage(recipe)
+        self.text = TextStage(recipe)
         self.sources = SourceStage(recipe, requirements, sides, self.text)
         self.words = WordStage(data, self.sources, truecasers)
         self.parses: dict[Side, ParseStage] = {side: ParseStage(side, self.words) for side in sides}
@@ -170,15 +169,15 @@ class TaskStage(_DataStage[Corpus]):
         self.parts = [] if self.is_idle else [of.parses["source"]]
 
     def find(self) -> Corpus | None:
-        words = self.of.words.corpus
+        words = self.of.words.known
         if self.is_idle or words is None:
-            return words
-        check_lengths(words.splits())
+            return words and words[0]
+        check_lengths(words[0].splits())
         parse = self.of.parses["source"]
         if not parse.is_done():
             return None
         train, *valid = parse.result.values()
-        made = task_corpus(self.recipe, words, train, self.of.data / "tasks", *valid)
+        made = task_corpus(self.recipe, words[0], train, self.of.data / "tasks", *valid)
         return made if made.train.source.is_file() else None
 
     def make(self) -> Corpus:

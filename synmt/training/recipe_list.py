@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
 
-from synmt.corpora.resolve import missing_files, stated_counts
+from synmt.corpora.known import KNOWN_CORPORA
+from synmt.corpora.resolve import find_corpus
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
@@ -29,9 +30,9 @@ def recipe_table(words: Iterable[str] = ()) -> Table:
         system, corpus = _system(recipe), f"{recipe.corpus.name} {recipe.source}-{recipe.target}"
         about = " ".join((name, system, corpus, comment)).lower()
         if all(word in about for word in words):
-            pairs = stated_counts(recipe.corpus).get("train")
-            missing = missing_files(recipe.corpus, recipe.source, recipe.target)
-            text = "missing" if missing else "local"
+            pairs = KNOWN_CORPORA[recipe.corpus.name or ""].counts.get("train")
+            found = find_corpus(recipe.corpus, recipe.source, recipe.target)
+            text = "local" if found else "missing"
             rows.append([name, system, corpus, pairs, _reported(comment) or None, text])
     reported = (
         "on the paper's test sets; valid: on its validation text; −: difference from the "

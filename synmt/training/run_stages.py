@@ -19,15 +19,11 @@ from synmt.training.lifecycle import write_final_weights
 from synmt.training.preparation import Preparation
 from synmt.training.stages import Result, Stage, run_stages
 from synmt.training.test_sets import translate_tests
-from synmt.training.text_stages import TextStage
 from synmt.training.tree_sources import TreeRequirements, all_given_trees
 
 
 class RunStages:
-    """What is known of a run before it is trained, and its stages.
-
-    text: the stage of the text, if several runs share it.
-    """
+    """What is known of a run before it is trained, and its stages."""
 
     def __init__(
         self,
@@ -37,14 +33,13 @@ class RunStages:
         data: Path,
         *,
         overwrite: bool = False,
-        text: TextStage | None = None,
     ) -> None:
         self.run, self.overwrite = run, overwrite
         adopted, self.finished = check_run_folder(run, recipe, overwrite=overwrite)
         self.recipe = adopted[0]
         if not overwrite:
             check_inputs(run, self.recipe)
-        self.preparation = Preparation(adopted, requirements, data, text=text)
+        self.preparation = Preparation(adopted, requirements, data)
 
     def missing(self) -> list[str]:
         """Name the test sets that have to be translated."""

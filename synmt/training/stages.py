@@ -6,34 +6,14 @@ A run of the command makes the stages that are not done; a dry run shows the sam
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from synmt.corpora.resolve import Estimate
 from synmt.errors import SynmtError
 from synmt.reporting.values import Table, text_column
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a dry run shows of a stage, or of a part of it.
-
-    what: begins with a verb.
-    size: how much it is (bytes, lines, steps), or where its result is.
-    problem: what the command would report, because it would stop here.
-    """
-
-    what: str
-    is_done: bool = False
-    size: str = ""
-    problem: SynmtError | None = None
-
-    @property
-    def state(self) -> str:
-        """What people see: `error`, `done` or `to do`."""
-        return "error" if self.problem else "done" if self.is_done else "to do"
 
 
 class Stage(Generic[Result]):

@@ -8,29 +8,27 @@ from pathlib import Path
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.resolve import estimates, find_corpus, resolve
+from synmt.corpora.resolve import Estimate, estimates, find_corpus, resolve
 from synmt.data.prepare import check_lengths
 from synmt.files.json_files import read_cached_json
-from synmt.files.reading import count_lines, fingerprint, offline, stored_sha256
+from synmt.files.reading import count_lines, fingerprint, stored_sha256
 from synmt.files.schemas import ParseCost
 from synmt.files.writing import write_json
 from synmt.parsing.bulk import ParseProgress, parse_file
-from synmt.parsing.models import folder_of, missing
-from synmt.parsing.official import check_language, fetch, is_complete
+from synmt.parsing.official import check_download, fetch, is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
 from synmt.tokenization.corpus import Words, find_words, make_tokenizers, tokenize_corpus
 from synmt.tokenization.word_tokenizer import Truecaser
-from synmt.training.stages import Estimate, Stage
+from synmt.training.stages import Stage
 from synmt.training.tree_sources import (
     TreeRequirements,
     TreeSource,
     all_given_trees,
     find_source,
     make_parser,
-    parser_section,
 )
 
 _logger = logging.getLogger(__name__)
@@ -51,17 +49,7 @@ class TextStage(Stage[Corpus]):
         return resolve(*self.where)
 
     def estimates(self) -> Iterable[Estimate]:
-        if self.known:
-            return super().estimates()
-        return [
-            Estimate(
-                step.what,
-                step.state == "done",
-                f"{step.size:,} bytes" if step.size else "",
-                step.problem,
-            )
-            for step in estimates(*self.where)
-        ]
+        return super().estimates() if self.known else estimates(*self.where)
 
 
 class SourceStage(Stage[dict[Side, TreeSource]]):
@@ -96,9 +84,7 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
 
     def estimates(self) -> Iterator[Estimate]:
         for language, package in self._lacking():
-            check_language(language)
-            if offline():
-                raise missing("official", folder_of("official"), language)
+            check_download(language)
             yield Estimate(f"download the parser of Stanza for '{language}', package {package}")
 
     def _lacking(self) -> list[tuple[str, str]]:
@@ -153,11 +139,6 @@ class WordStage(Stage[Words]):
         tokenizers = make_tokenizers(self.recipe, self._truecasers)
         return tokenize_corpus(self.text.result, tokenizers, self.data / "words")
 
-    @property
-    def corpus(self) -> Corpus | None:
-        """The corpus of words, if it is there."""
-        return self.known[0] if self.known else None
-
 
 class ParseStage(Stage[dict[str, Path]]):
     """Parses one side of some splits; the result is the file of trees of each split: those that
@@ -191,9 +172,8 @@ class ParseStage(Stage[dict[str, Path]]):
         """Parse a split if its trees are missing, and store what that took."""
         text, trees, steps = self._text(split), self._trees(split, parser), list[ParseProgress]()
         lines, workers = count_lines(text), self.words.recipe.parser_of(self.side).workers or None
-        fewer = f"{parser_section(self.side)}.workers=1"
         with progress(f"parse {text.name}", lines, "lines") as advance:
-            for step in parse_file(text, trees, parser, workers=workers, fewer=fewer):
+            for step in parse_file(text, trees, parser, workers=workers):
                 if step.state in ("kept", "parsed"):
                     steps.append(step)
                     advance(step.lines)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, replace
 from itertools import islice
 
@@ -21,7 +21,7 @@ from torch import Tensor
 from synmt.arrays import SIDES
 from synmt.data.batch import Batch
 from synmt.data.stream import Position, Reader, prefetch
-from synmt.errors import OutOfMemory, is_out_of_memory
+from synmt.errors import naming_lack_of_memory
 from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
@@ -94,7 +94,7 @@ class Trainer:
     def train(self) -> Generator[LogRecord, None, None]:
         """Train until max_steps, patience, the last decay or a request to stop."""
         stream = self._batches()
-        with closing(stream), _reporting_full_memory():
+        with closing(stream), naming_lack_of_memory():
             while (reason := self._reason_to_stop()) is None:
                 is_logged = (self.state.step + 1) % self.settings.log_every == 0
                 with self._meter.measuring(), self.processes.reporting_lost_processes():
@@ -267,17 +267,3 @@ class Trainer:
         if not self.run.checkpoint(state.step).exists():
             save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
-
-
-@contextmanager
-def _reporting_full_memory() -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise OutOfMemory(
-            "training needs more memory than there is",
-            do="Lower training.batch_tokens and raise training.accumulate by the same factor, or "
-            "filter long lines (filters.max_pieces)",
-        ) from error

@@ -11,7 +11,7 @@ from typing import Any
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
 from synmt.data.annotate import annotation_name, describe_files
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.model.build import place_variants
 from synmt.model.placement import PlacedVariant
 from synmt.parsing.models import ADDED, check_features
@@ -20,7 +20,6 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import is_brackets, read_conllu
-from synmt.syntax.constituents import without_dependencies
 from synmt.syntax.feature_signals import without_scenes
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.reading import needed_features
@@ -245,36 +244,23 @@ def all_given_trees(
             "makes all of them",
         )
     for path in found.values():
-        _check_given(path, requirements)
+        _check_features(path, requirements)
     if SCENES in requirements.features and not found:
         raise without_scenes(f"{side}_parses")
     return found
 
 
-def _check_given(path: Path, requirements: TreeRequirements) -> None:
-    """Refuse a file that lacks what its trees are read for, by its first trees."""
-    where = str(path)
-    if is_brackets(path):
-        if requirements.dependencies:
-            raise without_dependencies("the syntax", where)
-        if SCENES in requirements.features:
-            raise without_scenes(where)
+def _check_features(path: Path, requirements: TreeRequirements) -> None:
+    """Refuse a file that lacks features of words, by its first trees."""
+    if not requirements.features:
         return
-    if not (requirements.arcs or requirements.features):
-        return
-    parses = [parse for _, parse in islice(read_conllu(path), _FIRST) if len(parse)]
-    if requirements.arcs and parses and parses[0].arcs is None:
-        raise UsageError(
-            "the model reads probabilities of arcs, and these trees have none",
-            where=where,
-            do="Parse the text again with `synmt parse --arcs`, or give every arc probability 1 by "
-            "parser.control=gold",
-        )
+    parses = [] if is_brackets(path) else [parse for _, parse in islice(read_conllu(path), _FIRST)]
     found = {name for parse in parses for name in parse.features}
     if requirements.of_parser:
-        check_features(requirements.of_parser, [name for name in FEATURES if name in found], where)
+        given = [name for name in FEATURES if name in found]
+        check_features(requirements.of_parser, given, str(path))
     if SCENES in requirements.features and SCENES not in found:
-        raise without_scenes(where)
+        raise without_scenes(str(path))
 
 
 def make_parser(recipe: Recipe, side: Side, model: str | None = None) -> StanzaParser:
@@ -284,18 +270,12 @@ def make_parser(recipe: Recipe, side: Side, model: str | None = None) -> StanzaP
     An official model that is missing is downloaded.
     """
     settings = recipe.parser_of(side)
-    try:
-        return StanzaParser(
-            recipe.language_of(side),
-            model=model or settings.model,
-            # the recipe's package belongs to the recipe's model
-            package=settings.package if model in (None, settings.model) else "default",
-            device=settings.device,
-            download=True,
-            pretokenized=recipe.text_of(side).tokenizes,
-        )
-    except SynmtError as error:
-        if model is not None:
-            raise
-        where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
-        raise error.with_(where=where) from error
+    return StanzaParser(
+        recipe.language_of(side),
+        model=model or settings.model,
+        # the recipe's package belongs to the recipe's model
+        package=settings.package if model in (None, settings.model) else "default",
+        device=settings.device,
+        download=True,
+        pretokenized=recipe.text_of(side).tokenizes,
+    )

@@ -68,7 +68,8 @@ def raising(error, blame=""):
 
 OUT_OF_MEMORY = (
     "error: out of memory. "
-    "Free some, or raise the limit (ulimit -v); smaller batches and --threads 1 need less."
+    "Free some, or raise the limit (ulimit -v); smaller batches (training.batch_tokens, with more "
+    "training.accumulate) and --threads 1 need less."
 )
 QUOTED = "out of memory, says the text"
 ERRORS = [

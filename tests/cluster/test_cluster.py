@@ -310,7 +310,6 @@ def test_without_dask_the_message_says_what_to_install(monkeypatch, tmp_path):
     write_lines(tmp_path / "text", ["a"])
     parse = ["parse", "text", "-o", "out", "--cluster", "tcp://127.0.0.1:1"]
     assert "pip install 'synmt[cluster]'" in fail(2, *parse, cwd=tmp_path)
-    assert "--workers counts processes" in fail(2, *parse, "--workers", 2, cwd=tmp_path)
 
 
 ADDRESSES = """

@@ -263,7 +263,6 @@ def test_a_test_set_of_wmt21_is_read_with_its_first_reference(place):
 
 UNREADABLE = [
     ("tmx", "<tmx><body>", "no element found"),
-    ("tmx", memory({"fr": "x"}), "nothing for deu-eng"),
     ("xlsx", "no", "not a zip file|openpyxl"),
     ("csvwithheader", "a,b\nc,d\n" + "x" * 200_000 + ",y\n", "field larger"),
     ("wmt21xml", WMT21.replace('<seg id="2">Zwei</seg>', ""), "argument 2 is shorter"),

@@ -39,7 +39,7 @@ def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
     names = "train.en train.de.gz newstest2015.en newstest2015.de newstest2016.en"
     write(tmp_path / "nc11", *names.split())
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
-    with pytest.raises(SynmtError, match=r"1 file\(s\) of nc11 cannot be downloaded"):
+    with pytest.raises(SynmtError, match=r"1 file\(s\) cannot be downloaded"):
         resolve(CorpusRecipe(name="nc11"), "en", "de")
 
 

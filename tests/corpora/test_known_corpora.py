@@ -1,10 +1,8 @@
 """Every known corpus is built from small archives that have the names, folders and formats of the
 public ones."""
 
-import dataclasses
 import hashlib
 import inspect
-import logging
 import re
 import sys
 
@@ -157,20 +155,6 @@ def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkey
     test = corpus.test["newstest2016"]
     assert [len(path.read_text().splitlines()) for path in (test.source, test.target)] == [1, 20]
     assert server.requests.keys() == {NC11, "data.statmt.org/wmt16/translation-task/test.tgz"}
-
-
-# counts
-
-
-def test_a_corpus_is_held_against_the_counts_of_its_paper(server, caplog, monkeypatch):
-    caplog.set_level(logging.INFO, logger="synmt")
-    counts = {"train": 238_843, "newstest2015": 20, "newstest2016": 2_999}
-    known = dataclasses.replace(KNOWN_CORPORA["nc11"], counts=counts)
-    monkeypatch.setitem(KNOWN_CORPORA, "nc11", known)
-    built("nc11")
-    train, news = (one.message for one in caplog.records if "sentence pairs" in one.message)
-    assert "nc11/train has 30 sentence pairs, Bugliarello & Okazaki (2020) states 2" in train
-    assert "nc11/newstest2016 has 20 sentence pairs" in news
 
 
 # what goes wrong

@@ -1,7 +1,6 @@
 """Probabilities of arcs: reduced, moved to tokens and lines, and read from the real Stanza
 parser."""
 
-import types
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from notation import arcs_in, by_arc
 from small import stanza_sentence
 
-from synmt.errors import SynmtError
 from synmt.parsing import arcs as stanza_arcs
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
@@ -244,7 +242,6 @@ def test_an_ensemble_of_graph_parsers_gives_arcs_too():
     trainer = ensemble._pipeline.processors["depparse"].trainer
     single = trainer.model
     trainer.model = EnsembleGraphParser(single.args, single.vocab, [single, single])
-    stanza_arcs.check_graph_parser(ensemble._pipeline.processors["depparse"])
     for line, parse in zip(LINES[:3], ensemble.parse(LINES[:3]), strict=True):
         assert_agrees(parse, by_hand(dense(ensemble, line), ensemble))
 
@@ -257,22 +254,6 @@ def test_the_arcs_of_a_model_that_reads_backwards_are_reversed():
     labels = np.log(np.full((1, 4, 4, 2), 0.5, dtype=np.float32))
     [turned] = stanza_arcs.batch_arcs(batch, (arcs, None, labels), ("a", "b"), backwards=True)
     assert {arc[:2] for arc in by_arc(turned)} == {(2, 1), (1, 1), (0, 2)}
-
-
-def test_another_class_of_parser_is_refused_at_once_with_its_name_and_file(monkeypatch):
-    import stanza
-    from stanza.models.depparse.transition.model import TransitionParser
-
-    trainer = types.SimpleNamespace(model=TransitionParser.__new__(TransitionParser))
-    processor = types.SimpleNamespace(
-        trainer=trainer, config={"model_path": "models/de/depparse/other.pt"}
-    )
-    pipeline = types.SimpleNamespace(processors={"depparse": processor})
-    monkeypatch.setattr(stanza, "Pipeline", lambda *args, **options: pipeline)
-    with pytest.raises(
-        SynmtError, match=r"other\.pt: the Stanza model is a TransitionParser.*without --arcs"
-    ):
-        StanzaParser("en", device="cpu", arcs=True).parse(["a"])
 
 
 def test_stanza_is_left_as_it_was(parser):

@@ -16,6 +16,7 @@ from small import random_tree
 from tiny import write_lines
 
 from synmt.analysis.inputs import parse_lines
+from synmt.parsing import cache as parse_cache
 from synmt.parsing.cache import CachedParser, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.parse import flat_parse
@@ -122,17 +123,14 @@ def test_a_damaged_entry_is_parsed_again():
         assert parser.asked == ["a", "b", "a"]
 
 
-def test_the_oldest_trees_are_deleted_first():
-    parser, largest = FlatParser(), 40 << 10
-    lines = [f"{n} " + " ".join(f"w{n * 7 + k}" for k in range(200)) for n in range(300)]
-    for first in range(0, 300, 20):
-        CachedParser(parser, max_bytes=largest).parse(lines[first : first + 20])
-    cached = CachedParser(parser, max_bytes=largest)
-    assert cached.path.stat().st_size < 3 * largest
+def test_the_oldest_trees_are_deleted_first(monkeypatch):
+    monkeypatch.setattr(parse_cache, "MOST_TREES", 3)
+    parser = FlatParser()
+    for line in "abcd":
+        CachedParser(parser).parse([line])
     parser.asked.clear()
-    cached.parse(lines)
-    assert lines[-1] not in parser.asked
-    assert lines[0] in parser.asked
+    CachedParser(parser).parse(list("dcba"))
+    assert parser.asked == ["a"]
 
 
 BLOCKED = {
@@ -216,32 +214,25 @@ from flat_parser import FlatParser
 from synmt.parsing.cache import CachedParser
 import synmt.parsing.cache as module
 CachedParser(FlatParser()).parse(["safe"])
-inside = module._used_bytes
-def used(database):
-    return os.kill(os.getpid(), signal.SIGKILL) if {after} else inside(database)
-module._used_bytes = used
 class Rows(list):
     def __iter__(self):
         yield from list.__iter__(self)
-        if not {after}:
-            os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
 insert = module._insert
-module._insert = lambda database, rows, largest: insert(database, Rows(rows), largest)
+module._insert = lambda database, rows: insert(database, Rows(rows))
 CachedParser(FlatParser()).parse(["killed", "with it"])
 """
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_a_kill_while_trees_are_written_loses_those_at_most(after, caplog):
-    with python(KILLED.format(after=after)) as killed:
+def test_a_kill_while_trees_are_written_loses_those_at_most(caplog):
+    with python(KILLED) as killed:
         assert killed.wait() == -9
     parser = FlatParser()
     lines = ["safe", "killed", "with it"]
     assert CachedParser(parser).parse(lines) == [flat_parse(line) for line in lines]
-    assert parser.asked == ([] if after else ["killed", "with it"])
-    assert caplog.messages == []
+    assert (parser.asked, caplog.messages) == (["killed", "with it"], [])
     CachedParser(parser).parse(lines)
-    assert len(parser.asked) == (0 if after else 2)
+    assert len(parser.asked) == 2
 
 
 def test_the_trees_of_an_analysis_are_cached_too():

@@ -17,7 +17,6 @@ from synmt.recipe.catalogue import split_overrides
 from synmt.training import grid
 from synmt.training.grid import compare_runs, plan_grid
 from synmt.training.grid_runs import GridRun, check_grid, grid_runs, waits_for
-from synmt.training.text_stages import TextStage
 
 
 @pytest.fixture
@@ -149,20 +148,12 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     assert waits_for(runs[1], runs) is None
 
 
-def test_a_plan_lists_what_runs_share_once(here, monkeypatch):
+def test_a_plan_lists_what_runs_share_once(here):
     write_recipe(Path("random.yaml"), Path("text"), parser={"control": "random"})
     write_recipe(Path("parsed.yaml"), Path("text"), parser={})
     write_corpus(Path("other"))
     write_recipe(Path("third.yaml"), Path("other"), syntax={})
-    found, find = [], TextStage.find
-
-    def count(stage):
-        found.append(stage.where[0].folder.name)
-        return find(stage)
-
-    monkeypatch.setattr(TextStage, "find", count)
     steps = plan_grid(["plain", "parsed", "random", "third"], seeds=2)
-    assert found == ["text", "other"]
     expected = """
         find the text, prepare, train runs/plain, test, parse the source,
         add trees to the source, train runs/parsed, test, train runs/random, test,
@@ -209,8 +200,6 @@ def test_runs_without_a_test_set_that_can_be_compared_have_no_table(tested, capl
     assert not caplog.text
     b, c = tested("b", "test"), tested("c", "test", references=["Ein anderer Satz ."] * 4)
     assert not compare_runs([b, c])
-    assert (
-        "no table for the test set test: c: its test set 'test' is not that of b: l" in caplog.text
-    )
+    assert "no table for the test set test: c: its test set 'test' is not that of b" in caplog.text
     # one system has a table of its own
     assert [*compare_runs([b])] == ["test"]
