@@ -84,11 +84,6 @@ class Run:
         """Return whether a run was started in this folder."""
         return (self.folder / "run.json").exists()
 
-    def written_at(self) -> int:
-        """Read when run.json was written, in nanoseconds; 0 if it is not there."""
-        path = self.folder / "run.json"
-        return path.stat().st_mtime_ns if path.exists() else 0
-
     def info(self) -> RunInfo:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""
         path = self.folder / "run.json"

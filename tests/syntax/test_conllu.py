@@ -149,7 +149,7 @@ FAULTY = {
     "1\tThe\t_\n": r"does not have ten columns.*separated by tabs",
     row(1, "", 0): r"does not have ten columns",
     "# raw = [1]\n" + row(1, "a", 0): r"# raw: broken: .*Parse the text again",
-    f"# raw = {'[' * 100_000}\n" + row(1, "a", 0): r"# raw: broken: not JSON",
+    f"# raw = {'[' * 100_000}\n" + row(1, "a", 0): r"# raw: broken: the content",
 }
 for case in MALFORMED.strip().splitlines():
     words, fault = case.split(" => ")

@@ -55,7 +55,6 @@ class TagEmbedding(Variant):
     """
 
     sides = ("source",)
-    unknown_relations = "share one embedding"
 
     def __init__(
         self,
