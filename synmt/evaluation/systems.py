@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synmt.data.inputs import describe_input, differences, recorded_inputs
+from synmt.data.inputs import differences, recorded_inputs
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import Lines, printable
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
@@ -195,7 +195,7 @@ def check_one_system(runs: Sequence[Path]) -> None:
         before, after = (recipe_values(run.recipe()) for run in (found[0], other))
         changed = [key for key, *_ in recipe_differences(before, after, _MAY_DIFFER)]
         before, after = (recorded_inputs(run.info()) for run in (found[0], other))
-        changed += [describe_input(key, file) for key, file in differences(before, after)]
+        changed += [f"{key} ({file})" for key, file in differences(before, after)]
         if changed:
             raise UsageError(
                 f"not a seed of the same system as {found[0].folder}: another {changed[0]}",

@@ -12,7 +12,7 @@ from synmt.model.device import choose_device
 from synmt.parallel.engine import cluster_in_use
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run, check_folder
+from synmt.run_folder import Run
 from synmt.training.finished import has_finished
 from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
@@ -45,8 +45,6 @@ def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Adop
     check_run(run, recipe, overwrite=overwrite)
     finished = not overwrite and has_finished(run, recipe)
     if not finished:
-        # now, and not after hours of preparation
-        check_folder(run.folder)
         check_parts(recipe, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     return (recipe, vocabularies, truecasers), finished
 

@@ -181,7 +181,7 @@ corpus={name: multi30k, folder: x}   give one of.*here: name, folder \(corpus\.n
 corpus={folder: x, test: [{id: [a]}]}   test.*id: must be a valid string, not \['a'\]
 syntax={variants: [{name: lisa, loss_steps: [0, 3]}]}   greater than or equal to 1
 syntax={variants: [{name: lisa, loss_steps: [4, 3]}]}   the first step comes after the last one
-syntax={variants: [{heads: 2}]}   'syntax\.variants\.0\.name' is missing
+syntax={variants: [{heads: 2}]}   syntax\.variants\.0\.name: field required
 name=a/b   name: string should match pattern .*, not 'a/b'
 training.max_steps   not an override
 =3   not an override
