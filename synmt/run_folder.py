@@ -119,8 +119,6 @@ class Run:
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
         path = self.folder / "recipe.yaml"
-        if not path.exists():
-            raise broken_run(path, "recipe.yaml is missing")
         values = load_yaml(path)
         for section, language in (("parser", "source"), ("target_parser", "target")):
             # before there was `auto`, runs that read no trees stored `compact` for languages

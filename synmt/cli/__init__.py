@@ -127,14 +127,14 @@ def _show_page(name: str | None) -> None:
         path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(folder.rglob("*.md"))
     }
+    titles = [f"{page:32}{text.splitlines()[0].lstrip('# ')}\n" for page, text in pages.items()]
     wanted = name.removeprefix("docs/").removesuffix(".md")
-    text = pages.get(wanted) or pages.get(f"systems/{wanted}")
-    if name and not text:
+    shown = pages | {"": "".join(titles)}
+    text = shown.get(wanted) or shown.get(f"systems/{wanted}")
+    if text is None:
         do = did_you_mean(wanted, pages) or "`synmt --docs` lists all"
         raise UsageError(f"there is no page '{name}'", where="--docs", do=do)
-    for page, content in pages.items() if not name else ():
-        print(f"{page:32}{content.splitlines()[0].lstrip('# ')}")
-    print(text or "", end="")
+    print(text, end="")
     raise typer.Exit
 
 

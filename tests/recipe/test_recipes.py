@@ -157,7 +157,6 @@ training.max_steps=0   training\.max_steps: must be greater than or equal to 1
 training.max_steps=null   training\.max_steps: must be a valid integer, not None\.
 training.max_steps=true   training\.max_steps: must be a valid integer, not True\.
 model.init=3   model\.init: input is not a valid path
-model.init_except=[encoder]   `init_except` needs `init`
 model.freeze=['']   model\.freeze\.0: string should have at least 1 character, not ''
 training.seed=18446744073709551616   training\.seed: .*less than 18446744073709551616
 training.betas=[0.9]   training\.betas

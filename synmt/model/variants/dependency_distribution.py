@@ -108,20 +108,8 @@ class DependencyDistribution(Variant):
         return (table, WORD) if kind == "lda" and not softmax else (table,)
 
     @classmethod
-    def check(
-        cls, place: Place, *, kind: str, groups: str | Groups, softmax: bool, **options: Any
-    ) -> None:
-        """Refuse options of another kind, and groups that do not fit the heads."""
-        if softmax and kind != "lda":
-            raise UsageError(
-                f"`softmax` of dependency_distribution is for kind lda; {kind} has one anyway",
-                do="Leave out `softmax`",
-            )
-        if kind in UNLABELLED and groups != "universal":
-            raise UsageError(
-                f"dependency_distribution of kind {kind} sums over all relations",
-                do="Leave out `groups`",
-            )
+    def check(cls, place: Place, *, kind: str, groups: str | Groups, **options: Any) -> None:
+        """Refuse groups that do not fit the heads."""
         used = _groups_of(kind, groups)
         if used is not None and len(used) != place.heads:
             raise UsageError(
