@@ -36,7 +36,7 @@ from synmt.files.schemas import RunInfo, State
 from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.data import parser_model
 from synmt.recipe.load import check_recipe, recipe_values
-from synmt.recipe.schema import EvaluationRecipe, Recipe
+from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import dump_yaml, load_yaml
 
 if TYPE_CHECKING:
@@ -127,10 +127,6 @@ class Run:
                 if values[section]["model"] == "compact":
                     values[section]["model"] = parser_model("auto", values[language])
         return check_recipe(values, where=str(path))
-
-    def evaluation(self) -> EvaluationRecipe:
-        """Read how the recipe scores test sets."""
-        return self.recipe().evaluation
 
     def write_recipe(self, recipe: Recipe) -> None:
         """Store every value of the recipe."""

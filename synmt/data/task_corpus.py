@@ -119,8 +119,7 @@ def task_corpus(
     """Name the files of the multi-task corpus that is made from trees or bracketings, in a folder
     under `root`."""
     inputs = [corpus.train.source, corpus.train.target, corpus.valid.source, given]
-    if valid_trees is not None:
-        inputs.append(valid_trees)
+    inputs += filter(None, [valid_trees])
     parser = recipe.parser if recipe.tasks.trees == "dependencies" else ParserRecipe()
     mixed = () if recipe.tasks.mixed == "none" else (recipe.tasks.mixed, recipe.tasks.mixed_only)
     settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed, *mixed)

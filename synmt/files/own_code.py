@@ -96,9 +96,8 @@ def find_code(name: str, copies: Path | None = None) -> OwnCode | None:
     copies: where a run keeps its own code, which comes first.
     """
     package = name.partition(".")[0]
-    stored = copies is not None and (copies / package).exists()
     path = name.replace(".", "/")
-    for root in [copies] if copies is not None and stored else _roots(package):
+    for root in [copies] if copies and (copies / package).exists() else _roots(package):
         for file in (f"{path}.py", f"{path}/__init__.py"):
             if (root / file).is_file():
                 content = {file: (root / file).read_bytes()}

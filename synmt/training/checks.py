@@ -25,13 +25,9 @@ def load_checked(
     recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
 ) -> tuple[Recipe, Requirements]:
     """Load a recipe and check it; errors of both name its file."""
-    if isinstance(recipe, Recipe):
-        if list(overrides):
-            raise UsageError(
-                "overrides need the file of a recipe", do="Use load_recipe(path, overrides)"
-            )
-        return recipe, check(recipe)
     loaded = load_recipe(recipe, overrides)
+    if isinstance(recipe, Recipe):
+        return loaded, check(loaded)
     with naming(Path(recipe)):
         return loaded, check(loaded)
 
