@@ -165,17 +165,6 @@ def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "")
     )
 
 
-def one_text(text: str, what: str) -> UsageError:
-    """Make the error for a text in the place of a list of texts; what: the name of that list."""
-    return UsageError(f"{what}: must be a list of texts, not one text", do=f"Write [{text!r}]")
-
-
-def counted(number: int, one: str, more: str = "") -> str:
-    """Write a number with the words for one thing or for several (default: with an s): `1 line`,
-    `2 pairs are`."""
-    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
-
-
 def listed(names: Iterable[str], most: int | None = None) -> str:
     """Write a list as in a sentence: `a, b and c`; of more than `most` names the first ones:
     `a, b and 7 more`."""
@@ -191,15 +180,6 @@ def did_you_mean(name: str, names: Iterable[str | Path]) -> str:
     choices = {getattr(each, "name", str(each)).lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.6)
     return f"Did you mean '{choices[near[0]]}'?" if near else ""
-
-
-def one_file_for_both_sides(path: Path, *, where: str = "") -> UsageError:
-    """Make the error for a file that is given as the source and as the target."""
-    return UsageError(
-        f"{where}source and target are the same file",
-        where=str(path),
-        do="Give two files: line n of both must belong together",
-    )
 
 
 def plain_message(problem: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ runs/NAME/run.json            what the run is, and whether it has finished
           recipe.yaml         the recipe with every value
           *.model, *.words    the vocabularies
           *.truecase          how the words of a side are written, if the recipe has `truecase`
-          code/               the source of variants outside synmt, and its hashes
+          code/               the source of variants outside synmt
           features.json       the values of learned features, if a variant reads them
           log.jsonl           a line for every `log_every` steps and every validation
           checkpoints/step-*  weights, optimizer and training state at a step
@@ -22,30 +22,25 @@ runs/NAME/run.json            what the run is, and whether it has finished
 from __future__ import annotations
 
 import json
-import logging
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean, unknown_name
+from synmt.errors import SynmtError, broken_run, did_you_mean, unknown_name
 from synmt.files.checksums import changed, verify
 from synmt.files.json_files import parse_json, read_json, read_json_if_there
 from synmt.files.reading import fingerprint
 from synmt.files.schemas import RunInfo, State
-from synmt.files.writing import reporting_os_errors, write_atomically, write_json
+from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.data import parser_model
 from synmt.recipe.load import check_recipe, recipe_values
-from synmt.recipe.schema import EvaluationRecipe, Recipe
+from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import dump_yaml, load_yaml
 
 if TYPE_CHECKING:
     from synmt.syntax.feature_signals import FeatureValues
-
-_logger = logging.getLogger(__name__)
 
 FORMAT = 1
 """Version of the run folder's format; it changes when older versions of synmt could not read the
@@ -83,11 +78,6 @@ class Run:
     def exists(self) -> bool:
         """Return whether a run was started in this folder."""
         return (self.folder / "run.json").exists()
-
-    def written_at(self) -> int:
-        """Read when run.json was written, in nanoseconds; 0 if it is not there."""
-        path = self.folder / "run.json"
-        return path.stat().st_mtime_ns if path.exists() else 0
 
     def info(self) -> RunInfo:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""
@@ -129,8 +119,6 @@ class Run:
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
         path = self.folder / "recipe.yaml"
-        if not path.exists():
-            raise broken_run(path, "recipe.yaml is missing")
         values = load_yaml(path)
         for section, language in (("parser", "source"), ("target_parser", "target")):
             # before there was `auto`, runs that read no trees stored `compact` for languages
@@ -139,10 +127,6 @@ class Run:
                 if values[section]["model"] == "compact":
                     values[section]["model"] = parser_model("auto", values[language])
         return check_recipe(values, where=str(path))
-
-    def evaluation(self) -> EvaluationRecipe:
-        """Read how the recipe scores test sets."""
-        return self.recipe().evaluation
 
     def write_recipe(self, recipe: Recipe) -> None:
         """Store every value of the recipe."""
@@ -173,8 +157,8 @@ class Run:
 
     def weights_of(self, checkpoint: str) -> Path:
         """Find the weights `best`, `last` or `average`, or those that the recipe uses (`final`)."""
-        if wrong := wrong_checkpoint(checkpoint):
-            raise wrong
+        if checkpoint not in CHECKPOINTS:
+            raise unknown_name("checkpoint", checkpoint, CHECKPOINTS)
         steps, path = self.checkpoints(), self.weights
         if checkpoint == "average":
             path = self.folder / "average.safetensors"
@@ -203,13 +187,6 @@ class Run:
         return self.checkpoint(best)
 
 
-def wrong_checkpoint(name: str, where: str = "") -> UsageError | None:
-    """Make the error for a checkpoint that does not exist; None if the name is valid."""
-    return (
-        None if name in CHECKPOINTS else unknown_name("checkpoint", name, CHECKPOINTS, where=where)
-    )
-
-
 def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
     """Open a run folder; without a path, the most recently finished one under `root`."""
     run = Run(path or _newest_finished(root))
@@ -221,27 +198,16 @@ def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
 def _newest_finished(root: Path) -> Path:
     finished = []
     for path in sorted(root.glob("*/run.json")):
-        try:
+        with suppress(SynmtError):
             info = Run(path.parent).info()
-        except SynmtError as error:
-            _logger.warning("this run is left out: %s", error)
-            continue
-        if info.get("status") == "finished":
-            finished.append((info.get("finished_at") or "", path.parent))
+            if info.get("status") == "finished":
+                finished.append((info.get("finished_at") or "", path.parent))
     if not finished:
         raise SynmtError(
             f"there is no finished run in {root}/",
             do="Train one, for example `synmt train quickstart`, or name one with `--run`",
         )
     return max(finished)[1]
-
-
-def check_folder(path: Path) -> None:
-    """Raise SynmtError if a folder can be neither made nor written; nothing stays."""
-    there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
-    # only an attempt shows what a file system such as /proc allows
-    with reporting_os_errors(there):
-        TemporaryDirectory(dir=there).cleanup()
 
 
 def read_state(checkpoint: Path) -> State:

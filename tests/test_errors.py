@@ -8,7 +8,6 @@ from synmt.errors import (
     SynmtError,
     UsageError,
     adding_advice,
-    counted,
     did_you_mean,
     listed,
     naming,
@@ -21,12 +20,6 @@ def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
     assert type(copy) is UsageError
     assert str(copy) == "training: no such key. max_steps. Did you mean 'max_steps'?"
     assert str(error) == "training: no such key. max_steps. Look again."
-
-
-def test_one_thing_is_counted_in_the_singular():
-    numbers = [counted(number, "pair is", "pairs are") for number in (0, 1, 2, 1000)]
-    assert numbers == ["0 pairs are", "1 pair is", "2 pairs are", "1,000 pairs are"]
-    assert [counted(1, "line"), counted(2, "line")] == ["1 line", "2 lines"]
 
 
 def test_a_list_has_and_before_its_last_name_and_counts_those_that_it_leaves_out():

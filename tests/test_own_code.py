@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny import environment, fail, succeed, write_corpus, write_lines, write_recipe
 
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.files.own_code import allowing_code
 from synmt.model.build import variant_class
 
@@ -142,18 +142,11 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
     # a damaged copy, and a run of an older synmt
     with open("runs/own/code/beside.py", "a") as out:
         out.write("#")
-    message = "runs/own/code/mylab: the run folder is broken: the code has changed"
+    message = "runs/own/code/beside.py: broken: its content has changed"
     assert message in fail(1, *translate)
     shutil.rmtree("runs/own/code")
     message = "runs/own/recipe.yaml: syntax.variants.0: there is no variant 'mylab.pascal'"
     assert message in fail(2, *translate, "--allow-code")
-
-
-def test_an_unreadable_record_of_hashes_is_an_error(lab):
-    shutil.copytree("mylab", "code/mylab")
-    Path("code/hashes.json").write_text("[1]")
-    with pytest.raises(SynmtError, match=r"hashes\.json: broken"):
-        variant_class("mylab.pascal", code=Path("code"))
 
 
 # the installed command, and one of its worker processes

@@ -356,4 +356,4 @@ def test_a_run_from_before_auto_has_the_recipe_that_it_was_trained_with(run):
 
 def test_a_run_without_its_recipe_is_broken(run):
     (run.folder / "recipe.yaml").unlink()
-    assert_fails(r"recipe.yaml is missing", run.recipe)
+    assert_fails(r"recipe.yaml: cannot read the file", run.recipe)

@@ -62,25 +62,25 @@ class ListCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with `--run A B` as `--run A --run B`."""
-        options: dict[str, Any] = {
-            name: one
+        lists = {
+            name: str(one.metavar)
             for one in self.get_params(ctx)
-            if one.param_type_name == "option"
-            for name in (*one.opts, *one.secondary_opts)
+            if one.param_type_name == "option" and str(one.metavar).endswith("…")
+            for name in one.opts
         }
-        written, option, waits = list[str](), "", False
+        written, option, is_first = list[str](), "", False
         for argument in args:
-            name, equals, _ = argument.partition("=")
-            metavar = str(getattr(options.get(option), "metavar", None))
-            if waits or option == "--":
-                waits = False
+            if option == "--":
+                pass
             elif argument.startswith("-") and argument != "-":
-                option, known = name, options.get(name)
-                waits = known is not None and not (equals or known.is_flag or known.count)
-            elif metavar.endswith("…") and _continues(argument, metavar):
+                option, equals, _ = argument.partition("=")
+                is_first = not equals
+            elif option in lists and not is_first and _continues(argument, lists[option]):
                 written.append(option)
             else:
-                option = ""
+                # the first value of an option, or the argument of the command
+                option = option if is_first else ""
+                is_first = False
             written.append(argument)
         return super().parse_args(ctx, written)
 
@@ -127,14 +127,14 @@ def _show_page(name: str | None) -> None:
         path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(folder.rglob("*.md"))
     }
+    titles = [f"{page:32}{text.splitlines()[0].lstrip('# ')}\n" for page, text in pages.items()]
     wanted = name.removeprefix("docs/").removesuffix(".md")
-    text = pages.get(wanted) or pages.get(f"systems/{wanted}")
-    if name and not text:
+    shown = pages | {"": "".join(titles)}
+    text = shown.get(wanted) or shown.get(f"systems/{wanted}")
+    if text is None:
         do = did_you_mean(wanted, pages) or "`synmt --docs` lists all"
         raise UsageError(f"there is no page '{name}'", where="--docs", do=do)
-    for page, content in pages.items() if not name else ():
-        print(f"{page:32}{content.splitlines()[0].lstrip('# ')}")
-    print(text or "", end="")
+    print(text, end="")
     raise typer.Exit
 
 

@@ -20,7 +20,6 @@ from synmt.cluster.sent_items import LongWork
 from synmt.cluster.shipment import driver_waits, ending_with_driver
 from synmt.errors import SynmtError, adding_advice, naming_lack_of_memory
 from synmt.files.json_files import parse_json
-from synmt.files.own_code import HASHES
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.schemas import RunInfo
 from synmt.files.writing import locked, remove
@@ -212,7 +211,7 @@ def _name(recipe: Recipe, target: Path, content: Content, attempt: str) -> str:
     reads = parse_json(content["run.json"], RunInfo, where=str(target / "run.json"))
     begins_with = Run(recipe.model.init).weights if recipe.model.init else None
     weights = stored_sha256(begins_with) if begins_with and begins_with.exists() else ""
-    code = [content[name] for name in (f"code/{HASHES}",) if name in content]
+    code = [content[name] for name in sorted(content) if name.startswith("code/")]
     made_from = reads.get("prepared"), reads.get("trees")
     return fingerprint(attempt, target.name, content["recipe.yaml"], *made_from, weights, *code)
 

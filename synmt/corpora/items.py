@@ -10,7 +10,8 @@ from pathlib import Path
 from synmt.corpora.corpus import files_in, in_any, side_names
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.public_text import test_name
-from synmt.errors import SynmtError, UsageError, all_in_one, one_file_for_both_sides
+from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.files.reading import open_binary
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
@@ -147,6 +148,14 @@ def _problems(key: str, files: SplitFiles) -> Iterator[SynmtError]:
     for field, path in files:
         if path is not None and not path.is_file():
             yield UsageError(f"the file of corpus.{key}.{field} is missing", where=str(path))
-    both_exist = files.source.is_file() and files.target.is_file()
-    if both_exist and files.source.samefile(files.target):
-        yield one_file_for_both_sides(files.target, where=f"corpus.{key}: ")
+    if not (files.source.is_file() and files.target.is_file()):
+        return
+    if files.source.samefile(files.target):
+        what = f"corpus.{key}: source and target are the same file"
+        yield UsageError(what, where=str(files.target))
+    for path in dict.fromkeys((files.source, files.target)):
+        try:
+            with open_binary(path):
+                pass
+        except SynmtError as error:
+            yield error

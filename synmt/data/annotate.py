@@ -236,19 +236,16 @@ class ShardAnnotator:
 
 def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> dict[str, Any]:
     """Add up the facts of all shards of each split."""
-    summary: dict[str, Any] = {"relations": {}, "arc_relations": {}, "counts": {}}
+    summary: dict[str, Any] = {"relations": {}, "counts": {}}
     every: list[TreeFacts] = []
     for split, shards in tables.items():
-        relations, masses = Counter[str](), Counter[str]()
+        relations = Counter[str]()
         counts = Counter(dict.fromkeys(COUNTS, 0))
         for facts in (table.facts for table in shards):
             relations.update(dict(zip(facts["relations"], facts["relation_counts"], strict=True)))
-            masses.update(facts.get("arc_mass", {}))
             counts.update(facts["counts"])
             every.append(facts)
-        expected = {name: round(mass) for name, mass in masses.items() if round(mass)}
         summary["relations"][split] = relations
-        summary["arc_relations"][split] = expected
         summary["counts"][split] = counts
     summary["arcs"] = all(facts["arcs"] is not None for facts in every)
     summary["tags"] = sorted({name for facts in every for name in facts["tags"]})

@@ -30,7 +30,7 @@ from synmt.data.stored_trees import StoredTrees, Tree, WholeTree
 from synmt.data.vocabulary import IdArray, Vocabulary
 from synmt.errors import SynmtError
 from synmt.files.checksums import verify
-from synmt.files.json_files import read_json, read_json_if_there
+from synmt.files.json_files import read_cached_json, read_json
 from synmt.files.schemas import AnnotationFacts, PreparedFacts, Versioned
 
 T = TypeVar("T")
@@ -88,11 +88,12 @@ class PreparedCorpus:
 
 def is_complete(folder: Path) -> bool:
     """Return whether a folder is a complete prepared corpus in this format."""
-    try:
-        _read_facts(folder / "corpus.json", Versioned)
-    except SynmtError:
-        return False
-    return True
+    return _is_current(folder / "corpus.json")
+
+
+def _is_current(path: Path) -> bool:
+    found = read_cached_json(path, Versioned)
+    return found is not None and found["format"] == FORMAT
 
 
 class Split:
@@ -146,8 +147,7 @@ def shard_name(split: str, shard: int) -> str:
 
 def _read_facts(path: Path, schema: type[T]) -> T:
     do = "Run `synmt prepare` with its recipe, after removing the folder"
-    found = read_json_if_there(path, Versioned, do=do)
-    if found is None or found["format"] != FORMAT:
+    if not _is_current(path):
         what = f"not a complete prepared corpus in format {FORMAT}"
         raise SynmtError(what, where=str(path.parent), do=do)
     return read_json(path, schema, do=do)

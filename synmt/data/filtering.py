@@ -53,7 +53,6 @@ def judge_pairs(
     if filters.language and (unknown := set(languages) - known_languages()):
         raise UsageError(
             f"filters.language does not know the language {', '.join(sorted(unknown))}",
-            allowed=f"Known: {', '.join(sorted(known_languages()))}",
             do="Set filters.language=false",
         )
     # to classify a language takes ten times as long as all other filters

@@ -17,7 +17,7 @@ Inputs = dict[str, dict[str, str]]
 """Hashes by key and file; a text is hashed as it is read, so that compressing it changes
 nothing."""
 
-_PARSERS = {"parser": "parser of the source", "target_parser": "parser of the target"}
+_PARSERS = ("parser", "target_parser")
 
 
 def hash_files(texts: Mapping[str, SplitFiles], read: Mapping[str, Collection[str]]) -> Inputs:
@@ -53,15 +53,3 @@ def differences(first: Inputs, other: Inputs) -> Iterator[tuple[str, str]]:
         # a parser is known as a whole, but a text may have lost some of its files
         files = before.keys() | after.keys() if key in _PARSERS else before.keys() & after.keys()
         yield from ((key, file) for file in sorted(files) if before.get(file) != after.get(file))
-
-
-def describe_input(key: str, file: str) -> str:
-    """Name an input as a user would."""
-    if key == "init":
-        return "weights of model.init"
-    if key in _PARSERS:
-        return _PARSERS[key]
-    side, _, kind = file.partition("_")
-    if kind:
-        return f"trees of the {side}"
-    return "validation text" if key == "valid" else "training text"

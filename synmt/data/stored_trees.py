@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from synmt.arrays import FloatArray, IntArray
+from synmt.arrays import IntArray
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.vocabulary import word_of
 from synmt.files.schemas import TreeFacts
@@ -147,7 +147,7 @@ class TreeColumns:
 
     def __init__(self, *, whole: bool, constituents: bool, features: Sequence[str]) -> None:
         self._whole, self._constituents, self._features = whole, constituents, features
-        self._has_arcs, self._probabilities = True, [_NO_ARCS.probabilities]
+        self._has_arcs = True
         places = (*_PLACES[whole], *("before",) * whole, *_CONSTITUENTS * constituents)
         columns = (*_TREE, *places, "arc_counts", *_ARCS, *features)
         self._rows: dict[str, list[Any]] = {name: [] for name in columns}
@@ -167,7 +167,6 @@ class TreeColumns:
         row |= {name: self._numbered(name, values) for name, values in names.items()}
         arcs = tree.arcs or _NO_ARCS
         self._has_arcs &= tree.arcs is not None or not len(tree)
-        self._probabilities.append(arcs.probabilities)
         row["arc_counts"] = np.bincount(arcs.words, minlength=len(tree))
         row["arc_parents"] = arcs.parents
         row["arc_relations"] = self._numbered("arc_relations", arcs.names)[arcs.relations]
@@ -182,14 +181,12 @@ class TreeColumns:
     def to_bytes(self, counts: Mapping[str, int]) -> bytes:
         """Make the file of the shard; `counts` are added to its facts."""
         names = {column: list(numbers) for column, numbers in self._names.items()}
-        masses = self._totals("arc_relations", np.concatenate(self._probabilities))
         facts = {
             "relations": names["relations"],
             "tags": names["tags"],
             "relation_counts": self._totals("relations"),
             "counts": counts,
             "arcs": names["arc_relations"] if self._has_arcs else None,
-            "arc_mass": dict(zip(names["arc_relations"], masses, strict=True)),
             "whole": self._whole,
             "features": {
                 name: {"values": names[name], "counts": self._totals(name)}
@@ -203,10 +200,10 @@ class TreeColumns:
         }
         return table_bytes(columns, facts)
 
-    def _totals(self, column: str, weights: FloatArray | None = None) -> list[Any]:
-        """Count how often each name occurs, or sum its weights."""
+    def _totals(self, column: str) -> list[int]:
+        """Count how often each name occurs."""
         numbers = np.concatenate([_NONE, *self._rows[column]])
-        return np.bincount(numbers, weights=weights, minlength=len(self._names[column])).tolist()
+        return np.bincount(numbers, minlength=len(self._names[column])).tolist()
 
 
 def shares(arcs: Arcs) -> IntArray:

@@ -69,9 +69,7 @@ class Reader:
         number, parts = position.epoch, self.parts
         weights = [part.weight for part in parts] or [1.0]
         rows = rows_of_parts(parts, self.split.lines) if parts else [range(len(self.split))]
-        if parts and not any(
-            weight * len(part) for weight, part in zip(weights, rows, strict=True)
-        ):
+        if not sum(weight * len(part) for weight, part in zip(weights, rows, strict=True)):
             raise SynmtError(
                 "no pair of the training text has a weight above 0",
                 do="Raise a weight in corpus.train",

@@ -21,17 +21,14 @@ source's vocabulary.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
 
 from synmt.corpora.corpus import Corpus, side_names
 from synmt.data.filtering import KEPT, judge_pairs
-from synmt.data.text_pairs import Pair, read_pairs
+from synmt.data.text_pairs import read_pairs
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_json
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
@@ -122,8 +119,7 @@ def task_corpus(
     """Name the files of the multi-task corpus that is made from trees or bracketings, in a folder
     under `root`."""
     inputs = [corpus.train.source, corpus.train.target, corpus.valid.source, given]
-    if valid_trees is not None:
-        inputs.append(valid_trees)
+    inputs += filter(None, [valid_trees])
     parser = recipe.parser if recipe.tasks.trees == "dependencies" else ParserRecipe()
     mixed = () if recipe.tasks.mixed == "none" else (recipe.tasks.mixed, recipe.tasks.mixed_only)
     settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed, *mixed)
@@ -189,13 +185,11 @@ def _write_pairs(
     tasks, units, languages = recipe.tasks, set[str](), (corpus.source, corpus.target)
     lines, folder = count_lines(corpus.train.source), paths[0].parent
     codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
-    with ExitStack() as stack:
-        texts, later = list[IO[str]](), list[IO[str]]()
-        for path in paths:
-            texts.append(stack.enter_context(write_atomically(path)))
-            later.append(
-                stack.enter_context(TemporaryFile("w+", encoding="utf-8", newline="\n", dir=folder))
-            )
+    with (
+        write_atomically(paths[0]) as source,
+        write_atomically(paths[1]) as target,
+        TemporaryFile("w+", encoding="utf-8", newline="\n", dir=folder) as later,
+    ):
         rows = zip(read_pairs(corpus.train), trees, codes.tolist(), strict=True)
         for (text, translation), (tree, brackets), code in rows:
             if code != KEPT:
@@ -205,20 +199,16 @@ def _write_pairs(
             if tasks.parsing != "none":
                 pair, twin = (tagged(text, TRANSLATION), translation), (tagged(text, PARSING), tree)
             if tree.strip():
-                _write_lines(later, twin)
+                later.write(f"{twin[0]}\n{twin[1]}\n")
             if not (tasks.mixed_only and tree.strip()):
-                _write_lines(texts, pair)
-        if not later[0].tell():
+                source.write(f"{pair[0]}\n")
+                target.write(f"{pair[1]}\n")
+        if not later.tell():
             raise SynmtError(
                 "there are no parses to learn: all lines are empty or filtered",
                 where=f"tasks.{tasks.key}",
             )
-        for out, rest in zip(texts, later, strict=True):
-            rest.seek(0)
-            shutil.copyfileobj(rest, out)
+        later.seek(0)
+        for number, line in enumerate(later):
+            (target if number % 2 else source).write(line)
     return sorted(units)
-
-
-def _write_lines(streams: Sequence[IO[str]], pair: Pair) -> None:
-    for stream, line in zip(streams, pair, strict=True):
-        stream.write(f"{line}\n")

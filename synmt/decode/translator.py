@@ -36,7 +36,7 @@ from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
 from synmt.decode.translation import Translation, joined, make_candidate, make_translation
 from synmt.decode.tree_provider import TreeProvider
-from synmt.errors import SynmtError, UsageError, one_text
+from synmt.errors import SynmtError, UsageError
 from synmt.model.device import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
@@ -206,7 +206,7 @@ class Translator:
             parsed where needed.
         """
         if isinstance(lines, str):
-            raise one_text(lines, "lines")
+            raise UsageError("lines: must be a list of texts, not one text")
         words = map(self.tokenizers["source"].tokenize_lines, windows(lines, self.window))
         for translations in self.translate_words(words, parses):
             yield from (joined(one, self.tokenizers["target"]) for one in translations)

@@ -85,7 +85,7 @@ def from_run(run: Path | None, test: str | None = None, *, on: str | None = None
         opened.folder.resolve().name,
         test,
         *_read_texts(folder),
-        scoring=scored_on(on, opened.evaluation()),
+        scoring=scored_on(on, opened.recipe().evaluation),
         tokens=_read_texts(tokens) if tokens.is_dir() else None,
         run=opened.folder,
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synmt.data.inputs import describe_input, differences, recorded_inputs
+from synmt.data.inputs import differences, recorded_inputs
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import Lines, printable
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
@@ -188,11 +188,11 @@ def check_one_system(runs: Sequence[Path]) -> None:
     from synmt.run_folder import find_run
 
     found = [find_run(folder) for folder in runs]
-    recipes = [recipe_values(run.recipe()) for run in found]
-    inputs = [recorded_inputs(run.info()) for run in found]
-    for other, recipe, read in zip(found, recipes, inputs, strict=True):
-        changed = [key for key, *_ in recipe_differences(recipes[0], recipe, _MAY_DIFFER)]
-        changed += [describe_input(key, file) for key, file in differences(inputs[0], read)]
+    for other in found[1:]:
+        before, after = (recipe_values(run.recipe()) for run in (found[0], other))
+        changed = [key for key, *_ in recipe_differences(before, after, _MAY_DIFFER)]
+        before, after = (recorded_inputs(run.info()) for run in (found[0], other))
+        changed += [f"{key} ({file})" for key, file in differences(before, after)]
         if changed:
             raise UsageError(
                 f"not a seed of the same system as {found[0].folder}: another {changed[0]}",

@@ -3,7 +3,7 @@ pydantic checks."""
 
 from __future__ import annotations
 
-import logging
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -17,8 +17,6 @@ T = TypeVar("T")
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Amount = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 """Seconds, joules or the like: sums of them stay finite."""
-
-_logger = logging.getLogger(__name__)
 
 
 def read_json(path: Path, schema: type[T], *, do: str = RESTORE) -> T:
@@ -42,11 +40,9 @@ def read_json_if_there(path: Path, schema: type[T], *, do: str = RESTORE) -> T |
 def read_cached_json(path: Path, schema: type[T]) -> T | None:
     """Read a JSON file whose content can be made again; None if it is missing, or broken in any
     way."""
-    try:
+    with suppress(SynmtError):
         return read_json_if_there(path, schema)
-    except SynmtError as error:
-        _logger.debug("left out: %s", error)
-        return None
+    return None
 
 
 def read_json_lines(path: Path, schema: type[T]) -> list[T]:

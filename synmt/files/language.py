@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,15 +67,15 @@ def known_languages() -> set[str]:
 
 
 def warn_of_file(path: Path, language: str, *, other: str = "") -> None:
-    """Warn if most lines of a file, sampled evenly, are in another language; a short or mixed text
-    is not judged.
+    """Warn if most of the first lines of a file are in another language; a short or mixed text is
+    not judged.
 
     other: the language of the other side of the text.
     """
     # a pipe can be read only once
     if path.is_file():
         with open_binary(path) as stream:
-            lines = [line.decode(errors="replace") for line in _sampled(stream)]
+            lines = [line.decode(errors="replace") for line in islice(stream, _SAMPLE)]
         _judge(lines, language, where=str(path), other=other)
 
 
@@ -92,19 +93,6 @@ def watched(
                 _judge(sample, language, where=where)
     if len(sample) < _SAMPLE:
         _judge(sample, language, where=where)
-
-
-def _sampled(lines: Iterable[bytes]) -> list[bytes]:
-    """Choose lines at equal distances, half of _SAMPLE at least if there are so many, without
-    counting them first."""
-    sample: list[bytes] = []
-    distance = 1
-    for number, line in enumerate(lines):
-        if number % distance == 0:
-            sample.append(line)
-        if len(sample) > _SAMPLE:
-            sample, distance = sample[::2], 2 * distance
-    return sample
 
 
 def _judge(lines: Sequence[str], language: str, *, where: str, other: str = "") -> None:

@@ -21,14 +21,12 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
-from synmt.errors import UsageError, broken_run
+from synmt.errors import UsageError
 from synmt.files.reading import cache_folder
-from synmt.files.writing import write_atomically, write_json
+from synmt.files.writing import write_atomically
 
 ALLOW = "SYNMT_ALLOW_CODE"
 """The environment variable that allows code, here and in the processes that this one starts."""
-HASHES = "hashes.json"
-"""The file of a run's copies that has the hash of each."""
 
 _STANDARD = Path(os.__file__).parent
 _IMPORT = re.compile(r"^\s*(?:from\s+(\w+)|import\s+([\w., ]+))", re.MULTILINE)
@@ -98,9 +96,8 @@ def find_code(name: str, copies: Path | None = None) -> OwnCode | None:
     copies: where a run keeps its own code, which comes first.
     """
     package = name.partition(".")[0]
-    stored = copies is not None and (copies / package).exists()
     path = name.replace(".", "/")
-    for root in [copies] if copies is not None and stored else _roots(package):
+    for root in [copies] if copies and (copies / package).exists() else _roots(package):
         for file in (f"{path}.py", f"{path}/__init__.py"):
             if (root / file).is_file():
                 content = {file: (root / file).read_bytes()}
@@ -121,8 +118,6 @@ def import_own(name: str, copies: Path | None = None, *, where: str) -> ModuleTy
         return sys.modules[name]
     if code is None:
         return None
-    if code.root == copies and _hashes(code.root).get(package, code.digest) != code.digest:
-        raise broken_run(code.root / package, "the code has changed since the run was trained")
     if not code.is_allowed():
         _allow(code, name, where)
     folders = [] if code.installed else [str(code.copy)]
@@ -146,28 +141,20 @@ def import_own(name: str, copies: Path | None = None, *, where: str) -> ModuleTy
         del sys.path[: len(folders)]
 
 
-def own_code(names: Iterable[str]) -> dict[str, OwnCode]:
-    """Find the code of modules by their package; installed packages are left out."""
-    found = {name.partition(".")[0]: find_code(name) for name in names if is_own(name)}
+def own_code(names: Iterable[str], copies: Path | None = None) -> dict[str, OwnCode]:
+    """Find the code of modules by their package, as `find_code` does; installed packages are left
+    out."""
+    found = {name.partition(".")[0]: find_code(name, copies) for name in names if is_own(name)}
     return {package: code for package, code in found.items() if code and not code.installed}
 
 
-def keep_code(names: Iterable[str], copies: Path) -> None:
-    """Write the code of modules into a run, with its hashes."""
-    found = own_code(names)
-    for code in found.values():
-        code.write(copies)
-    if found:
-        write_json(copies / HASHES, {package: code.digest for package, code in found.items()})
-
-
 def changed_code(names: Iterable[str], copies: Path) -> list[str]:
-    """List the packages of modules that are not those of the copies any more."""
-    hashes = _hashes(copies)
+    """List the packages of modules that are not those of a run's copies any more."""
+    kept = own_code(names, copies)
     return [
         package
         for package, code in own_code(names).items()
-        if hashes.get(package, code.digest) != code.digest
+        if package in kept and kept[package].digest != code.digest
     ]
 
 
@@ -213,10 +200,3 @@ def _allow(code: OwnCode, name: str, where: str) -> None:
     for folder in filter(Path.is_dir, list(code.copy.rglob("*"))):
         # a package without this file would also be looked for elsewhere
         (folder / "__init__.py").touch()
-
-
-def _hashes(copies: Path) -> dict[str, str]:
-    # pydantic, which `synmt --help` does not need
-    from synmt.files.json_files import read_json_if_there
-
-    return read_json_if_there(copies / HASHES, dict[str, str]) or {}

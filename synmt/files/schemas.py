@@ -194,7 +194,6 @@ class AnnotationFacts(TypedDict):
     side: Literal["source", "target"]
     parser: ParserIdentity
     relations: OfSplits[dict[str, Count]]
-    arc_relations: OfSplits[dict[str, Count]]
     arcs: bool
     tags: list[str]
     counts: OfSplits[TreeCounts]
@@ -216,7 +215,6 @@ class TreeFacts(TypedDict):
     tags: list[str]
     counts: TreeCounts
     arcs: list[str] | None
-    arc_mass: NotRequired[dict[str, Amount]]
     whole: NotRequired[bool]
     features: NotRequired[dict[str, FeatureFacts]]
 

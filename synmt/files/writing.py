@@ -189,13 +189,6 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def set_usual_mode(path: str | Path) -> None:
-    """Give a file the permissions of any new one."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(path, 0o666 & ~mask)
-
-
 def open_streams() -> None:
     """Prepare the standard streams: UTF-8 with plain line ends. A closed input is empty; to write
     to a closed output raises OSError."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from synmt.arrays import SIDES, Side
 from synmt.model.attention import Memory, Terms
 from synmt.recipe.model import DEEPEST
-from synmt.syntax.relations import KNOWN, unknown_warning
+from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import Signal
 
 Annotation = Literal["none", "shared", "separate"]
@@ -125,10 +125,6 @@ class Variant(nn.Module):
     """Whether its attention weights or annotations are dependency trees learned without
     supervision."""
 
-    unknown_relations: str = ""
-    """What words have in common whose relations it does not know, such as `share one embedding`:
-    for a warning; empty if it needs none."""
-
     only_learns: bool = False
     """Whether it does nothing but add a loss, so that a trained model computes the same without
     it."""
@@ -211,16 +207,12 @@ class Variant(nn.Module):
         can happen."""
 
     @classmethod
-    def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:
-        """List what is unexpected in the relations of the training text: name -> number of
-        occurrences."""
+    def known_relations(cls, **options: Any) -> tuple[str, ...]:
+        """List the relations that it tells from others; empty if it reads none. Override it where
+        other options decide."""
         signals = cls.reads_for(**options) + cls.learns_for(**options)
-        if not cls.unknown_relations or not any(
-            signal.needs in ("labels", "relations") for signal in signals
-        ):
-            return []
-        known, name = options.get("relations") or KNOWN, cls.recipe_name()
-        return unknown_warning(name, occurrences, known, cls.unknown_relations)
+        reads_any = any(signal.needs in ("labels", "relations") for signal in signals)
+        return (options.get("relations") or KNOWN) if reads_any else ()
 
     @classmethod
     def recipe_name(cls) -> str:

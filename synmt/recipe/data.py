@@ -66,10 +66,6 @@ class TextRecipe(StrictModel):
     def _fits_the_tokenizer(self) -> TextRecipe:
         refuse(
             (
-                (self.split_hyphens or self.escape) and self.tokenizer != "moses",
-                "`split_hyphens` and `escape` need `tokenizer: moses`",
-            ),
-            (
                 (self.truecase or self.already_cut) and self.tokenizer == "none",
                 "`truecase` and `already_cut` need a tokenizer, since they are about words",
             ),

@@ -83,27 +83,27 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
 
 def _with_bases(first: str | Path) -> dict[str, Any]:
     """Merge a recipe with all that it extends, one after the other: there may be thousands."""
-    recipes: dict[Path, dict[str, Any]] = {}
+    merged: dict[str, Any] = {}
+    seen: set[Path] = set()
     name, extended_by = first, None
     while name is not None:
         path = find_recipe(Path(name), extended_by)
-        if path.resolve() in recipes:
+        if path.resolve() in seen:
             do = f"Change `extends` of {extended_by}"
             raise UsageError("the recipe extends itself", where=str(path), do=do)
         values = load_yaml(path)
         if not isinstance(values, dict):
             raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
-        recipes[path.resolve()] = values
-        name, extended_by = values.pop("extends", None), path
+        name = values.pop("extends", None)
         if not isinstance(name, str | None):
-            raise UsageError(
-                "`extends` must be the path or the name of one recipe", where=str(path)
-            )
-    merged: dict[str, Any] = {}
-    for values in reversed(recipes.values()):
-        merged.pop("name", None)
-        _forget_text(merged, values.get("corpus"))
-        merged = _merge(merged, values)
+            what = "`extends` must be the path or the name of one recipe"
+            raise UsageError(what, where=str(path))
+        if seen:
+            values.pop("name", None)
+        _forget_text(values, merged.get("corpus"))
+        merged = _merge(values, merged)
+        seen.add(path.resolve())
+        extended_by = path
     return merged
 
 
@@ -144,19 +144,16 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
 
 
 def _explain(problem: Mapping[str, Any], key: str, where: str) -> UsageError:
-    kind = problem["type"]
-    if kind == "missing":
-        return UsageError(f"'{key}' is missing", where=where)
+    kind, what = problem["type"], f"{key}: {plain_message(problem)}"
     if kind == "extra_forbidden":
         near = did_you_mean(key, [known.path for known in list_keys()])
-        return UsageError(
-            f"there is no key '{key}'", where=where, do=near or "`synmt train --keys` lists all"
-        )
-    if kind == "value_error":
-        return UsageError(f"{key}: {plain_message(problem)}", where=where)
+        do = near or "`synmt train --keys` lists all"
+        return UsageError(f"there is no key '{key}'", where=where, do=do)
+    if kind in ("missing", "value_error"):
+        return UsageError(what, where=where)
     last = [part for part in key.split(".") if not part.isdecimal()][-1]
-    what = f"{key}: {plain_message(problem)}, not {problem['input']!r}"
-    return UsageError(what, where=where, do=f"`synmt train --keys {last}` shows its values")
+    do = f"`synmt train --keys {last}` shows its values"
+    return UsageError(f"{what}, not {problem['input']!r}", where=where, do=do)
 
 
 def recipe_differences(

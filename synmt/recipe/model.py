@@ -120,7 +120,6 @@ class ModelRecipe(StrictModel):
     def _numbers_fit(self) -> ModelRecipe:
         is_lstm = self.architecture == "lstm"
         refuse(
-            (self.init_except and self.init is None, "`init_except` needs `init`"),
             (
                 is_lstm and self.model_dim % 2,
                 f"model_dim {self.model_dim} is odd: the directions of an lstm halve it",

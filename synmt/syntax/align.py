@@ -13,34 +13,12 @@ from synmt.errors import SynmtError
 from synmt.syntax.parse import CHARACTER, without_whitespace
 
 
-class MisplacedWordError(Exception):
-    """A line does not continue with a word after the words before it.
-
-    number: of the word, from 1; one more than there are, if the line has more words.
-    found: how the line continues.
-    """
-
-    def __init__(self, number: int, word: str, found: str) -> None:
-        self.number, self.word, self.found = number, word, found
-        what = f"word {number} is '{word}', but the text continues with '{found}'"
-        if word and normalize("NFC", found).startswith(normalize("NFC", word)):
-            what += ", which is another Unicode normalization"
-        super().__init__(what)
-
-    def explained(self, where: str) -> SynmtError:
-        """Make the error for the user; `where` names the tree."""
-        return SynmtError(
-            f"the tree does not match the text: {self}",
-            where=where,
-            allowed="Only whitespace may differ",
-            do="Check that trees and text belong together, line by line, or parse the text again",
-        )
-
-
-def place_words(line: str, words: Sequence[str]) -> IntArray:
+def place_words(line: str, words: Sequence[str], *, where: str) -> IntArray:
     """Find words in a line, one after the other: (W, 2).
 
-    Only whitespace may differ; any other difference raises MisplacedWordError.
+    Only whitespace may differ; any other difference raises SynmtError.
+
+    where: names the tree in the message.
     """
     spans: list[tuple[int, int]] = []
     end = 0
@@ -53,15 +31,29 @@ def place_words(line: str, words: Sequence[str]) -> IntArray:
             for character in without_whitespace(word):
                 end = _next_character(line, end)
                 if not line.startswith(character, end):
-                    raise MisplacedWordError(number, word, line[start : start + 30])
+                    raise _misplaced(number, word, line[start : start + 30], where)
                 end += 1
         if end == start:
-            raise MisplacedWordError(number, word, line[start : start + 30])
+            raise _misplaced(number, word, line[start : start + 30], where)
         spans.append((start, end))
     rest = line[_next_character(line, end) :]
     if rest:
-        raise MisplacedWordError(len(words) + 1, "", rest[:30])
+        raise _misplaced(len(words) + 1, "", rest[:30], where)
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
+
+
+def _misplaced(number: int, word: str, found: str, where: str) -> SynmtError:
+    """Make the error for a line that does not continue with a word, counted from 1, but with
+    `found`."""
+    what = f"word {number} is '{word}', but the text continues with '{found}'"
+    if word and normalize("NFC", found).startswith(normalize("NFC", word)):
+        what += ", which is another Unicode normalization"
+    return SynmtError(
+        f"the tree does not match the text: {what}",
+        where=where,
+        allowed="Only whitespace may differ",
+        do="Check that trees and text belong together, line by line, or parse the text again",
+    )
 
 
 def _next_character(line: str, position: int) -> int:

@@ -14,7 +14,7 @@ scores unchanged; their columns are 0 in the other rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -52,9 +52,6 @@ def uniform_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
     return _signal("uniform_arcs", "words", uniform_table, groups, split)
 
 
-# cached, because signals are compared, and a partial equals only itself: equal arguments must give
-# the same object
-@cache
 def _signal(
     kind: str,
     needs: Literal["words", "relations", "arcs"],

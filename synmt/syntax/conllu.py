@@ -33,11 +33,10 @@ from pathlib import Path
 
 import numpy as np
 
-from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.reading import read_lines
-from synmt.syntax.align import MisplacedWordError, place_words
+from synmt.syntax.align import place_words
 from synmt.syntax.arcs import format_arcs, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.constituents import constituents_of_tokens, parse_brackets, without_dependencies
 from synmt.syntax.feature_signals import join_scenes, scenes_in
@@ -200,7 +199,7 @@ class _Block:
             arcs = keep_most_probable(token_arcs(arcs, tokens, leading, parents, relations))
         if line is None:
             line = _text(comments, forms, where)
-        spans = _spans(line, forms, where)
+        spans = place_words(line, [row[_FORM] for row in forms], where=where)
         brackets = comments.get("constituency")
         return line, Parse(
             words=[line[start:end] for start, end in spans.tolist()],
@@ -225,14 +224,12 @@ def _rows(lines: Iterable[str], where: str) -> tuple[list[_Row], list[Token], li
         columns = line.split("\t")
         match = _ID.fullmatch(columns[_ID_COLUMN])
         first, last = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
-        if len(columns) != 10 or not all(columns[place] for place in (_FORM, _HEAD, _RELATION)):
-            allowed = "Columns are separated by tabs, and an unknown value is written `_`"
-            raise _malformed(where, f"'{line[:40]}' does not have ten columns", allowed)
-        if first != len(words) + 1 or (last and (last <= first or first <= covered)):
-            allowed = f"Expected {len(words) + 1}, or a range of words that begins there"
-            raise _malformed(
-                where, f"the ID '{columns[_ID_COLUMN]}' is not the next number", allowed
-            )
+        is_next = first == len(words) + 1 and not (last and (last <= first or first <= covered))
+        whole = len(columns) == 10 and all(columns[at] for at in (_FORM, _HEAD, _RELATION))
+        if not is_next or not whole:
+            what = f"'{line[:40]}' is not the row of word {len(words) + 1}, or of a range from it"
+            allowed = "Ten columns are separated by tabs, and an unknown value is written `_`"
+            raise _malformed(where, what, allowed)
         if not last:
             words.append(columns)
         if last or first > covered:
@@ -246,17 +243,13 @@ def _rows(lines: Iterable[str], where: str) -> tuple[list[_Row], list[Token], li
 
 def _parents(words: list[_Row], where: str) -> list[int]:
     heads = {str(number): number - 1 for number in range(len(words) + 1)}
-    parents = list[int]()
-    for word, row in enumerate(words):
-        head = heads.get(row[_HEAD], word)
-        if head == word:
-            what = f"token {word + 1} ('{row[_FORM]}') has the head '{row[_HEAD]}'"
-            allowed = f"A head is another word's number, 0 to {len(words)}"
-            raise _malformed(where, what, allowed)
-        parents.append(word if head < 0 else head)
-    if not is_tree(np.array(parents, dtype=np.int64)):
-        what = "the heads are not a tree with one root"
-        allowed = "One token has the head 0, and the heads of the others lead to it"
+    found = [heads.get(row[_HEAD], word) for word, row in enumerate(words)]
+    parents = [word if head < 0 else head for word, head in enumerate(found)]
+    wrong = any(word == head for word, head in enumerate(found))
+    if wrong or not is_tree(np.array(parents, dtype=np.int64)):
+        written = " ".join(row[_HEAD] for row in words)
+        what = f"the heads are not a tree with one root: {written[:80]}"
+        allowed = f"One token has the head 0, and the others that of another one, 1 to {len(words)}"
         raise _malformed(where, what, allowed)
     return parents
 
@@ -268,14 +261,6 @@ def _text(comments: dict[str, str], forms: list[_Row], where: str) -> str:
         return comments["text"]
     texts = [row[_FORM] + " " * ("SpaceAfter=No" not in row[_MISC].split("|")) for row in forms]
     return "".join(texts).rstrip(" ")
-
-
-def _spans(line: str, forms: list[_Row], where: str) -> IntArray:
-    """Find the tokens in a line: (W, 2); raises SynmtError where they differ from it."""
-    try:
-        return place_words(line, [row[_FORM] for row in forms])
-    except MisplacedWordError as error:
-        raise error.explained(where) from None
 
 
 def _features(
@@ -299,19 +284,11 @@ def _malformed(where: str, what: str, allowed: str = "") -> SynmtError:
 
 
 def format_conllu(parse: Parse, line: str, number: int) -> str:
-    """Format the block of a line: comments, a row for each word, an empty line."""
-    return format_comments(line, number) + format_rows(parse)
-
-
-def format_comments(line: str, number: int) -> str:
-    """Format the comments of a block; `number` counts lines from 1."""
-    text = without_breaks(line)
-    exact = "" if text == line == line.strip() else f"# raw = {json.dumps(line)}\n"
-    return f"# line = {number}\n# text = {text}\n{exact}"
-
-
-def format_rows(parse: Parse) -> str:
-    """Format the rows of the words, and the empty line after them."""
+    """Format the block of a line: comments, a row for each word, an empty line; `number` counts
+    lines from 1."""
+    shown = without_breaks(line)
+    exact = "" if shown == line == line.strip() else f"# raw = {json.dumps(line)}\n"
+    rows = [f"# line = {number}\n# text = {shown}\n{exact}"]
     unknown = ["_"] * len(parse)
     lemmas, fine, morphology, scenes = (
         parse.features.get(name) or unknown for name in (*FEATURES, SCENES)
@@ -319,7 +296,6 @@ def format_rows(parse: Parse) -> str:
     texts = zip(parse.words, lemmas, parse.tags or unknown, fine, morphology, strict=True)
     parents, spans = parse.parents.tolist(), parse.spans.tolist()
     arcs = format_arcs(parse.arcs, len(parse))
-    rows = list[str]()
     for word, (values, relation) in enumerate(zip(texts, parse.relations, strict=True)):
         start, end = spans[word]
         misc = arcs[word] + (f"Scenes={scenes[word]}|" if scenes[word] != "_" else "")

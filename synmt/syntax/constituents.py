@@ -19,7 +19,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
-from synmt.syntax.align import MisplacedWordError, place_words
+from synmt.syntax.align import place_words
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import depths
 
@@ -87,18 +87,11 @@ def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
     except ValueError as error:
         raise SynmtError(str(error), where=where, allowed=_FORMAT) from None
     try:
-        places = _place(line, words)
-    except MisplacedWordError as error:
-        raise error.explained(where) from None
+        places = place_words(line, words, where=where)
+    except SynmtError:
+        places = place_words(line, [_ESCAPED.get(word, word) for word in words], where=where)
     tokens = [line[start:end] for start, end in places.tolist()]
     return Parse(tokens, places, np.zeros(len(tokens), dtype=np.int64), [], [], constituents=spans)
-
-
-def _place(line: str, words: list[str]) -> IntArray:
-    try:
-        return place_words(line, words)
-    except MisplacedWordError:
-        return place_words(line, [_ESCAPED.get(word, word) for word in words])
 
 
 def constituents_of_tokens(brackets: str, tokens: Sequence[range]) -> IntArray | None:

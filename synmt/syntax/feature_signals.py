@@ -111,15 +111,11 @@ SUBWORD = Signal("subword", needs="words", compute=places_of_pieces, pad=0)
 def feature_signal(name: FeatureName, *, most: int) -> Signal:
     """Make the signal of a feature; a learned one numbers its `most` most frequent values."""
     fixed = {"relation": relation_signal(), "tag": TAG, "case": CASE, "subword": SUBWORD}
-    return fixed[name] if name in fixed else _learned_signal(name, most)  # type: ignore[arg-type]
-
-
-# cached, because signals are compared, and a partial equals only itself
-@cache
-def _learned_signal(name: LearnedName, most: int) -> Signal:
+    if name in fixed:
+        return fixed[name]
     return Signal(
         f"{name}.{most}",
-        needs=name,
+        needs=name,  # type: ignore[arg-type]
         compute=partial(_learned, name=name, most=most, numbers={}),
         pad=0,
     )

@@ -7,7 +7,7 @@ the query's word.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from synmt.arrays import IntArray
 from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN
-from synmt.syntax.signals import Signal, over_pieces, relation_signal
+from synmt.syntax.signals import Signal, over_pieces, relations_of_pieces
 from synmt.syntax.trees import ancestors, depths, tree_distances
 
 KINDS = ("none", "self", "parent", "child", "sibling", "ancestor", "descendant")
@@ -70,11 +70,11 @@ def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | N
 
     0 if no arc joins them; l where the key's word is the parent of the query's word, with relation
     number l; l plus the number of relations where it is its child. l is 1 without names, otherwise
-    as in `relation_signal`.
+    as in `relations_of_pieces`.
     """
     labels = np.ones(len(parse), dtype=np.int64)  # (W,)
     if names is not None:
-        labels = relation_signal(names).compute(parse, np.arange(len(parse)))  # (W,)
+        labels = relations_of_pieces(parse, np.arange(len(parse)), names=names)  # (W,)
     words = np.flatnonzero(parse.parents != np.arange(len(parse)))  # (N,) all but the root
     parents = parse.parents[words]  # (N,)
     numbers = np.zeros((len(parse),) * 2, dtype=np.int64)  # (W, W)
@@ -89,7 +89,6 @@ def edge_kinds(names: tuple[str, ...] | None) -> int:
     return 3 if names is None else 1 + 2 * (len(names) + 1)
 
 
-@cache
 def edges(names: tuple[str, ...] | None) -> Signal:
     """Make the signal that numbers arcs: of one relation if there are no names, otherwise with the
     number of each."""
@@ -107,8 +106,8 @@ SIGNED_STEPS = Signal("signed_steps", needs="parents", compute=signed_steps, pad
 # label paths: words and arcs of the tree on the way from one word to another (Cai & Lam, 2020)
 #
 # A path is a row of up to LONGEST symbols, followed by zeros. The arc from a child to its parent
-# has the number of its relation, as in `relation_signal`; the arc from a parent to its child has
-# that plus the number of relations. Three more symbols are paths by themselves: from a word to
+# has the number of its relation, as in `relations_of_pieces`; the arc from a parent to its child
+# has that plus the number of relations. Three more symbols are paths by themselves: from a word to
 # itself, to a word that is too far away, and from or to a special.
 
 LONGEST = 8
@@ -169,7 +168,7 @@ def path_levels(numbers: IntArray, *, longest: int) -> tuple[IntArray, list[IntA
 def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
     """Write the symbols of the path from each word (columns) to each word (rows): (W, W, 8)."""
     words = np.arange(len(parse))
-    labels = relation_signal().compute(parse, words)  # (W,)
+    labels = relations_of_pieces(parse, words, names=KNOWN)  # (W,)
     lengths = tree_distances(parse.parents)  # (W, W)
     steps = depths(parse.parents)  # (W,)
     # arcs from the column to what is above both words
@@ -188,7 +187,6 @@ def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
     return paths
 
 
-@cache
 def path_signal(longest: int) -> Signal:
     """Make the signal of label paths; a batch has each different path once, in tables by length."""
     compute, tables = partial(label_paths, longest=longest), partial(path_levels, longest=longest)

@@ -65,8 +65,6 @@ class Arcs:
         relations = [self.names[number] for number in self.relations.tolist()]
         return relations, *map(np.ndarray.tolist, (self.words, self.parents, self.probabilities))
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 @dataclass(frozen=True, eq=False)
 class Parse:
@@ -105,8 +103,6 @@ class Parse:
         arrays = (self.spans, self.parents, self.constituents)
         lists = [None if array is None else array.tolist() for array in arrays]
         return self.words, self.relations, self.tags, dict(self.features), self.arcs, lists
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def flat_parse(line: str) -> Parse:

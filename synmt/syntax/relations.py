@@ -30,7 +30,7 @@ of a predicate or `nmod` of a noun.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -147,29 +147,6 @@ def unknown_relations(relations: Iterable[str], known: Iterable[str]) -> list[st
     return [name for name in dict.fromkeys(relations) if not {name, base_name(name)} & names]
 
 
-def unknown_warning(
-    variant: str, occurrences: Mapping[str, int], known: Iterable[str], fate: str
-) -> list[str]:
-    """Warn of relations of the training text that a variant does not know; empty if it knows all.
-
-    fate: what the words with these relations have in common, such as `share one embedding`.
-    """
-    unknown = {name: occurrences[name] for name in unknown_relations(occurrences, known)}
-    if not unknown:
-        return []
-    words = f"{sum(unknown.values()):,} of {sum(occurrences.values()):,} words"
-    return [
-        f"{variant} does not know the relations of {words}, which {fate}: {most_frequent(unknown)}"
-    ]
-
-
 def base_name(relation: str) -> str:
     """Remove the subtype: `nsubj:pass` -> `nsubj`."""
     return relation.partition(":")[0]
-
-
-def most_frequent(counts: Mapping[str, int], most: int = 5) -> str:
-    """List the most frequent relations and their counts, for a message."""
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    listed = ", ".join(f"{name} ({count:,})" for name, count in ordered[:most])
-    return f"{listed}, …" if len(ordered) > most else listed

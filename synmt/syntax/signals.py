@@ -8,8 +8,8 @@ are in order, and every word has a piece, thanks to `merge_unowned`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -44,7 +44,7 @@ are given or built from the dependencies."""
 class Signal:
     """A tensor over pieces that is computed from a parse.
 
-    name: its key in a batch.
+    name: its key in a batch; signals of one name compute the same.
     needs: what it is computed from: the tree, or what the annotation has to say of words besides
         it.
     compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only; an axis of any other length
@@ -57,9 +57,11 @@ class Signal:
 
     name: str
     needs: Needed
-    compute: Callable[[Parse, IntArray], Array]
+    compute: Callable[[Parse, IntArray], Array] = field(compare=False)
     pad: float
-    tables: Callable[[IntArray], tuple[IntArray, Sequence[Array]]] | None = None
+    tables: Callable[[IntArray], tuple[IntArray, Sequence[Array]]] | None = field(
+        default=None, compare=False
+    )
 
     def table_name(self, number: int) -> str:
         """Name one of its tables in a batch."""
@@ -210,11 +212,6 @@ DISTANCE = Signal("distance", needs="parents", compute=distance, pad=0)
 def relation_signal(names: tuple[str, ...] = KNOWN) -> Signal:
     """Make the signal that numbers relations by their index in a list; lists have different names
     in batches."""
-    return _relation_signal(names)
-
-
-@cache
-def _relation_signal(names: tuple[str, ...]) -> Signal:
     # names that occur twice are refused at once
     _numbers(names)
     name = "relation" if names == KNOWN else f"relation.{fingerprint(names)}"

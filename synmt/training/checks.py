@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 
 from synmt.arrays import Side
@@ -13,7 +12,7 @@ from synmt.model.device import choose_device
 from synmt.parallel.engine import cluster_in_use
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run, check_folder
+from synmt.run_folder import Run
 from synmt.training.finished import has_finished
 from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
@@ -27,7 +26,9 @@ def load_checked(
 ) -> tuple[Recipe, Requirements]:
     """Load a recipe and check it; errors of both name its file."""
     loaded = load_recipe(recipe, overrides)
-    with nullcontext() if isinstance(recipe, Recipe) else naming(Path(recipe)):
+    if isinstance(recipe, Recipe):
+        return loaded, check(loaded)
+    with naming(Path(recipe)):
         return loaded, check(loaded)
 
 
@@ -40,8 +41,6 @@ def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Adop
     check_run(run, recipe, overwrite=overwrite)
     finished = not overwrite and has_finished(run, recipe)
     if not finished:
-        # now, and not after hours of preparation
-        check_folder(run.folder)
         check_parts(recipe, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     return (recipe, vocabularies, truecasers), finished
 

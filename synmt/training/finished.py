@@ -9,7 +9,7 @@ from contextlib import suppress
 from synmt.arrays import SIDES
 from synmt.corpora.items import local_tests, named_tests, test_names
 from synmt.corpora.resolve import local_texts
-from synmt.data.inputs import Inputs, describe_input, differences, hash_files, recorded_inputs
+from synmt.data.inputs import Inputs, differences, hash_files, recorded_inputs
 from synmt.errors import RETRANSLATE, SynmtError, UsageError
 from synmt.files.json_files import read_json_if_there
 from synmt.files.reading import stored_sha256
@@ -93,7 +93,7 @@ def check_inputs(run: Run, recipe: Recipe) -> None:
         path = recipe.model.init if key == "init" else file
         if key in texts:
             path = getattr(texts[key], file)
-        changed.append(f"{describe_input(key, file)} ({path})")
+        changed.append(f"{key} ({path})")
     if changed:
         what = f"its inputs have changed since this run was started: {', '.join(changed)}"
         raise another_run(run, recipe, what)

@@ -11,7 +11,7 @@ import torch
 from synmt import __version__
 from synmt.errors import UsageError, listed
 from synmt.files.checksums import RECORD, recording, verify, verify_file
-from synmt.files.own_code import changed_code, keep_code
+from synmt.files.own_code import changed_code, own_code
 from synmt.files.reading import stored_sha256
 from synmt.files.writing import UNFINISHED, remove, write_atomically
 from synmt.model.weights import average_weights
@@ -126,7 +126,8 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         facts["init"] = {"run": str(init.expanduser()), "weights": weights}
     run.write_info(**facts)
     if not (run.folder / "code").exists():
-        keep_code(_variants(recipe), run.folder / "code")
+        for code in own_code(_variants(recipe)).values():
+            code.write(run.folder / "code")
     # weights and log are going to change
     remove(run.folder / RECORD)
     for side, tokenizer in prepared.tokenizers.items():

@@ -40,7 +40,7 @@ from synmt.training.tree_sources import tree_requirements
 Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order."""
 
-_FIXED = ("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json")
+_FIXED = ("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "code/**/*.py")
 """Files of a run that do not change while it is trained."""
 
 _logger = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ trees."""
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,9 +19,11 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import task_corpus, with_bracketings, with_trees, without_filters
+from synmt.errors import listed
 from synmt.files.language import warn_of_file
 from synmt.files.schemas import ParseCost
 from synmt.syntax.arcs import without_arcs
+from synmt.syntax.relations import unknown_relations
 from synmt.tokenization.word_tokenizer import WordTokenizer
 from synmt.training.initial import Adopted
 from synmt.training.stages import Result, Stage, run_stages
@@ -267,9 +270,14 @@ def relation_warnings(
     """
     warnings = []
     for side, name in trees.items():
-        facts = prepared.annotations()[name]
+        counts = prepared.annotations()[name]["relations"]["train"]
         for variant in requirements[side].variants:
-            has_arcs = facts["arcs"] and any(signal.needs == "arcs" for signal in variant.signals)
-            counts = facts["arc_relations" if has_arcs else "relations"]["train"]
-            warnings += variant.kind.relation_warnings(counts, **variant.options)
+            known = variant.kind.known_relations(**variant.options)
+            unknown = Counter({one: counts[one] for one in unknown_relations(counts, known)})
+            if known and unknown:
+                named = [f"{one} ({count:,})" for one, count in unknown.most_common()]
+                warnings.append(
+                    f"{variant.kind.recipe_name()} does not know the relations of "
+                    f"{unknown.total():,} of {sum(counts.values()):,} words: {listed(named, 5)}"
+                )
     return list(dict.fromkeys(warnings))

@@ -199,7 +199,7 @@ def test_given_bracketings_are_sources_as_they_are(tmp_path):
     [
         ({"parsing": "dependencies", "mixed": "dependencies"}, "use either `parsing` or `mixed`"),
         ({"mixed_only": True}, "`mixed_only` needs `mixed: dependencies`"),
-        ({"mixed": "bracketings", "mixed_only": True}, "give them as the source of the corpus"),
+        ({"mixed": "bracketings", "mixed_only": True}, "`mixed_only` needs `mixed: dependencies`"),
     ],
 )
 def test_tasks_that_exclude_each_other_are_refused(tasks, message):

@@ -368,6 +368,4 @@ def test_values_of_a_recipe_that_json_does_not_have_are_no_traceback(old):
     original = path.read_text()
     path.write_text(original.replace("evaluation:", "evaluation:\n  moon: !!timestamp 2020-01-01"))
     with pytest.raises(SynmtError, match=r"recipe\.yaml.*moon"):
-        run_of(old).evaluation()
-    path.write_text(original)
-    assert run_of(old).evaluation() == run_of(old).recipe().evaluation
+        run_of(old).recipe()

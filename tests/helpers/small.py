@@ -97,13 +97,6 @@ def make_variant(kind: type[Variant], place: Place, /, **options: Any) -> Varian
     return PlacedVariant(kind, place, options, 1.0, kind.reads_for(**options)).build()
 
 
-def relation_warnings(
-    kind: type[Variant], occurrences: dict[str, int], /, **options: Any
-) -> list[str]:
-    """Ask a variant for its warnings, with defaults for the options that are left out."""
-    return kind.relation_warnings(occurrences, **{**option_defaults(kind), **options})
-
-
 def model_recipe(**options: Any) -> ModelRecipe:
     """Return the small model's sizes."""
     return ModelRecipe.model_validate({**_size(options), "dropout": 0.0, **options})

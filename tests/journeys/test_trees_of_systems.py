@@ -72,13 +72,8 @@ def test_trees_with_probabilities_serve_all_and_trees_without_are_not_parsed_for
 
 
 def test_distributions_are_read_in_training_and_parsed_again_for_translating(place):
-    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED))
+    run(place, "train", recipe(place, "ldd", LDD, parser=PARSED))
     check_translation(place, "ldd")
-    # relations that the text does not have are reported once
-    assert (
-        said.count("no arc of the training text has odd, named in dependency_distribution.groups")
-        == 1
-    )
     run(place, "parse", "corpus/test.en", "-o", "with.conllu", "--arcs", "--device", "cpu")
     check_translation(place, "ldd", "--parses", "with.conllu")
     run(place, "parse", "corpus/test.en", "-o", "without.conllu", "--device", "cpu")

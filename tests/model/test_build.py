@@ -77,29 +77,20 @@ REFUSED = """
 {name: pascal, side: target} => pascal cannot be used on the target side
 {name: pascal, loss_weight: 2.0} => pascal has no auxiliary loss. Leave out `loss_weight`
 {name: pascal, loss_steps: [1, 9]} => pascal has no auxiliary loss. Leave out
-{name: pascal, shape: parent_only, variance: 2} => has no Gaussian. Leave out `variance`
-{name: deps_san, fill: 2.0, layers: [1]} => replaces no distance by `fill`. Set `resample`
-{name: localness, layers: [1], size: 3.0} => predicts the window `query`. Leave out `size`
 {name: relative, shared: true, values: false} => relative has no table to share
 {name: distance_mask, reach: [1, 2, 3]} => 3 reaches for 4 heads of layer 1
 {name: kinship_mask, masks: [self]} => `masks` of kinship_mask lacks `all`
 {name: kinship_mask, masks: [all, all]} => names a mask twice
 {name: dependency_distribution} => has 16 groups, one for each head, but owns 4 heads
 {name: dependency_distribution, groups: []} => `groups` is empty, and each is read by
-{name: dependency_distribution, softmax: true} => is for kind lda; ldd has one anyway
-{name: dependency_distribution, groups: stanford, kind: udp} =>
-    sums over all relations. Leave out `groups`
 {name: tag_embedding, size: 17} => the size of tag_embedding is 17. 1 to 16
 {name: tag_embedding, features: {case: 8, tag: 9}} =>
     the size of tag_embedding is 17. 1 to 16, the width of an embedding
 {name: tag_embedding, features: {tags: 9}} => syntax.variants.0.features
-{name: tag_embedding, features: {tag: 2}, relations: [a]} => but embeds none
-{name: tag_embedding, features: {tag: 2}, size: 3} => `size` of tag_embedding is
 {name: syntax_infused, features: []} => `features` of syntax_infused is empty
 {name: syntax_infused, features: [tag, tag]} => names one twice
 {name: latent_tree} =>
     annotates the source for the decoder of an LSTM; a Transformer's decoder reads no
-{name: latent_tree, attention: separate, sets: 1} => one set is read with one attention
 """
 REFUSED_IN_LSTMS = """
 {name: pascal} => pascal edits self-attention, and an LSTM has none

@@ -134,7 +134,7 @@ def test_training_fetches_the_parser_pins_it_in_the_run_and_notices_another_one(
 
     (folder / "en" / "pos" / "combined.pt").write_bytes(CONTENT["pos"] + b"\0")
     refused = fail(2, "train", "system.yaml", "training.max_steps=8", cwd=project)
-    assert "since this run was started: parser of the source (en/pos/combined.pt)" in refused
+    assert "since this run was started: parser (en/pos/combined.pt)" in refused
     changed = "not the one that the model was trained with: other model files"
     assert changed in said(*translate, text="The monkey eats.\n")
 

@@ -157,7 +157,6 @@ training.max_steps=0   training\.max_steps: must be greater than or equal to 1
 training.max_steps=null   training\.max_steps: must be a valid integer, not None\.
 training.max_steps=true   training\.max_steps: must be a valid integer, not True\.
 model.init=3   model\.init: input is not a valid path
-model.init_except=[encoder]   `init_except` needs `init`
 model.freeze=['']   model\.freeze\.0: string should have at least 1 character, not ''
 training.seed=18446744073709551616   training\.seed: .*less than 18446744073709551616
 training.betas=[0.9]   training\.betas
@@ -181,7 +180,7 @@ corpus={name: multi30k, folder: x}   give one of.*here: name, folder \(corpus\.n
 corpus={folder: x, test: [{id: [a]}]}   test.*id: must be a valid string, not \['a'\]
 syntax={variants: [{name: lisa, loss_steps: [0, 3]}]}   greater than or equal to 1
 syntax={variants: [{name: lisa, loss_steps: [4, 3]}]}   the first step comes after the last one
-syntax={variants: [{heads: 2}]}   'syntax\.variants\.0\.name' is missing
+syntax={variants: [{heads: 2}]}   syntax\.variants\.0\.name: field required
 name=a/b   name: string should match pattern .*, not 'a/b'
 training.max_steps   not an override
 =3   not an override

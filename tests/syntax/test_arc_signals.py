@@ -177,7 +177,7 @@ def test_signals_differ_in_name_where_they_differ_in_values():
 )
 def test_equal_arguments_give_the_same_signal(kind, needs):
     signal = kind(GROUPS)
-    assert signal is kind(tuple(map(tuple, GROUPS)), split=False)
+    assert signal == kind(tuple(map(tuple, GROUPS)), split=False)
     assert (signal.needs, signal.pad) == (needs, 0)
 
 

@@ -131,25 +131,25 @@ def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
 
 
 MALFORMED = """
-1 The 3; 2 end 0 => token 1 \\('The'\\) has the head '3'.*0 to 2
-1 The 1; 2 end 0 => token 1 \\('The'\\) has the head '1'
-1 The x => token 1 \\('The'\\) has the head 'x'.*number
-1 The _ => token 1 \\('The'\\) has the head '_'
-1 The 9999999999 => token 1 \\('The'\\) has the head '9+'.*number
+1 The 3; 2 end 0 => the heads are not a tree with one root: 3 0.*1 to 2
+1 The 1; 2 end 0 => the heads are not a tree with one root: 1 0
+1 The x => the heads are not a tree with one root: x
+1 The _ => the heads are not a tree with one root: _
+1 The 9999999999 => the heads are not a tree with one root: 9+
 1 The 0; 2 end 0 => the heads are not a tree with one root
 1 The 2; 2 end 1 => the heads are not a tree with one root
 1 a 0; 2 b 3; 3 c 2 => the heads are not a tree
-1 The 0; 3 end 1 => the ID '3' is not the next number.*Expected 2
-x The 0 => the ID 'x' is not the next number
-9999999999 The 0 => the ID '9+' is not the next number
+1 The 0; 3 end 1 => is not the row of word 2
+x The 0 => 'x.*' is not the row of word 1
+9999999999 The 0 => '9+.*' is not the row of word 1
 1-3 The _; 1 T 0; 2 he 1 => a range ends at word 3 of 2
-1-1 The _; 1 T 0 => the ID '1-1' is not
+1-1 The _; 1 T 0 => '1-1.*' is not the row of word 1
 """
 FAULTY = {
-    "1\tThe\t_\n": r"does not have ten columns.*separated by tabs",
-    row(1, "", 0): r"does not have ten columns",
+    "1\tThe\t_\n": r"is not the row of word 1.*separated by tabs",
+    row(1, "", 0): r"is not the row of word 1",
     "# raw = [1]\n" + row(1, "a", 0): r"# raw: broken: .*Parse the text again",
-    f"# raw = {'[' * 100_000}\n" + row(1, "a", 0): r"# raw: broken: not JSON",
+    f"# raw = {'[' * 100_000}\n" + row(1, "a", 0): r"# raw: broken: the content",
 }
 for case in MALFORMED.strip().splitlines():
     words, fault = case.split(" => ")

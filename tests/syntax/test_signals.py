@@ -172,7 +172,7 @@ def test_a_relation_is_found_by_its_name_before_its_name_without_the_subtype():
 
 
 def test_each_list_of_relations_has_its_own_signal():
-    assert relation_signal() is relation_signal(KNOWN)
+    assert relation_signal() == relation_signal(KNOWN)
     lists = (KNOWN, NAMES, ("a", "b"), ("b", "a"), ("a b",), ())
     first, *others = (relation_signal(names).name for names in lists)
     assert first == "relation"

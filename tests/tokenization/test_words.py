@@ -181,7 +181,6 @@ def test_lower_case_needs_no_tokenizer():
 REFUSED = r"""
 - {text: {tokenizer: mosses}, said: "text\\.tokenizer: .*'moses'.*not 'mosses'"}
 - {text: {tokeniser: moses}, said: "no key 'text.tokeniser'.*Did you mean 'text.tokenizer'"}
-- {text: {escape: true}, said: "`split_hyphens` and `escape` need `tokenizer: moses`"}
 - {text: {truecase: true}, said: "`truecase` and `already_cut` need a tokenizer"}
 - {text: {already_cut: true}, said: "already_cut` need a tokenizer"}
 - text: {tokenizer: char, truecase: true, lowercase: true}

@@ -94,13 +94,13 @@ def compress():
 @pytest.mark.parametrize(
     ("kind", "files", "changed"),
     [
-        ("plain", "text/train.en text/train.de", "training text (text/train.en), training text"),
-        ("plain", "text/valid.de", "validation text (text/valid.de)"),
-        ("gold", "text/valid.en.conllu", "trees of the source (text/valid.en.conllu)"),
-        ("parts", "text/more.en text/more.de", "training text (text/more.en), training text"),
-        ("parsed", MODEL_FILE, "parser of the source (en/pos/compact.pt)"),
-        ("tasks", MODEL_FILE, "parser of the source (en/pos/compact.pt)"),
-        ("based", "runs/base/model.safetensors", "weights of model.init (runs/base)"),
+        ("plain", "text/train.en text/train.de", "train (text/train.en), train (text/train.de)"),
+        ("plain", "text/valid.de", "valid (text/valid.de)"),
+        ("gold", "text/valid.en.conllu", "valid (text/valid.en.conllu)"),
+        ("parts", "text/more.en text/more.de", "train.1 (text/more.en), train.1"),
+        ("parsed", MODEL_FILE, "parser (en/pos/compact.pt)"),
+        ("tasks", MODEL_FILE, "parser (en/pos/compact.pt)"),
+        ("based", "runs/base/model.safetensors", "init (runs/base)"),
     ],
 )
 def test_a_change_is_named_and_nothing_is_trained(copied, kind, files, changed):
@@ -146,7 +146,7 @@ def test_seeds_of_two_texts_are_never_averaged(copied):
     copied("plain")
     add_pair("train")
     succeed("train", "one.yaml", "name=one-seed2", "training.seed=2")
-    message = "runs/one-seed2: not a seed of the same system as runs/one: another training text"
+    message = "runs/one-seed2: not a seed of the same system as runs/one: another train (source)"
     for command in ("score --seeds runs/one runs/one-seed2", "analyze --by-length --run runs/one*"):
         assert message in fail(2, *command.split())
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray, Side
-from synmt.errors import SynmtError, UsageError, counted, unknown_name
+from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.evaluation.metrics import read_table
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
     names, rows = read_table(path)
     if len(rows) != sentences:
         raise SynmtError(
-            f"{counted(len(rows), 'row')} of labels below the header, but there are {sentences:,} "
+            f"{len(rows):,} rows of labels below the header, but there are {sentences:,} "
             "test sentences",
             where=str(path),
             do="Give one row for each sentence, in the same order",

@@ -32,7 +32,7 @@ pieces equally.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -50,9 +50,6 @@ from synmt.syntax.relations import (
     STANFORD_LEFT_OUT,
     UNIVERSAL_GROUPS,
     Groups,
-    base_name,
-    most_frequent,
-    unknown_relations,
 )
 from synmt.syntax.signals import WORD, Signal
 
@@ -111,20 +108,8 @@ class DependencyDistribution(Variant):
         return (table, WORD) if kind == "lda" and not softmax else (table,)
 
     @classmethod
-    def check(
-        cls, place: Place, *, kind: str, groups: str | Groups, softmax: bool, **options: Any
-    ) -> None:
-        """Refuse options of another kind, and groups that do not fit the heads."""
-        if softmax and kind != "lda":
-            raise UsageError(
-                f"`softmax` of dependency_distribution is for kind lda; {kind} has one anyway",
-                do="Leave out `softmax`",
-            )
-        if kind in UNLABELLED and groups != "universal":
-            raise UsageError(
-                f"dependency_distribution of kind {kind} sums over all relations",
-                do="Leave out `groups`",
-            )
+    def check(cls, place: Place, *, kind: str, groups: str | Groups, **options: Any) -> None:
+        """Refuse groups that do not fit the heads."""
         used = _groups_of(kind, groups)
         if used is not None and len(used) != place.heads:
             raise UsageError(
@@ -155,42 +140,13 @@ class DependencyDistribution(Variant):
         )
 
     @classmethod
-    def relation_warnings(
-        cls, occurrences: Mapping[str, int], *, kind: str, groups: str | Groups, **options: Any
-    ) -> list[str]:
-        """Name relations of the training text that no scheme has, and relations of custom groups
-        that do not occur."""
+    def known_relations(cls, *, kind: str, groups: str | Groups, **options: Any) -> tuple[str, ...]:
+        """List the relations of all groups, and those that are left out on purpose."""
         used = _groups_of(kind, groups)
-        if used is None:
-            return []
-        # with custom groups, the other relations of the schemes are left out on purpose
+        if used is None or any(REST in group for group in used):
+            return ()
         left_out = GROUPS[groups][1] if isinstance(groups, str) else KNOWN
-        known = [name for group in (*used, left_out) for name in group]
-        unknown = (
-            {}
-            if REST in known
-            else {name: occurrences[name] for name in unknown_relations(occurrences, known)}
-        )
-        warnings = []
-        if unknown:
-            relations = "relation is" if len(unknown) == 1 else f"{len(unknown)} relations are"
-            warnings.append(
-                f"dependency_distribution leaves out {sum(unknown.values()):,} of "
-                f"{sum(occurrences.values()):,} arcs, "
-                f"whose {relations} in no group: {most_frequent(unknown)}"
-            )
-        present = {REST, *occurrences, *map(base_name, occurrences)}
-        absent = (
-            []
-            if isinstance(groups, str)
-            else [name for group in groups for name in group if name not in present]
-        )
-        if absent:
-            warnings.append(
-                f"no arc of the training text has {', '.join(absent)}, named in "
-                "dependency_distribution.groups"
-            )
-        return warnings
+        return tuple(name for group in (*used, left_out) for name in group)
 
 
 def even_rows(table: Tensor, special: Tensor) -> Tensor:

@@ -27,15 +27,13 @@ depends on its neighbours.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from synmt.errors import UsageError
 from synmt.model.attention import Terms, softmax
-from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Probability, Syntax, Variant
 from synmt.syntax.signals import DISTANCE
 
@@ -71,14 +69,6 @@ class DepsSan(Variant):
         super().__init__(place)
         self.variance, self.resample, self.fill, self.window = variance, resample, fill, window
         self.combine = combine
-
-    @classmethod
-    def check(cls, place: Place, *, resample: float, fill: float, **options: Any) -> None:
-        """Refuse a distance that nothing is replaced by."""
-        if fill != option_defaults(cls)["fill"] and not resample:
-            raise UsageError(
-                "deps_san replaces no distance by `fill`", do="Set `resample`, or leave out `fill`"
-            )
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the factor, the bias, or a factor of the weights to D, (B, 1, T, T); mask keys

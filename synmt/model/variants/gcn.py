@@ -66,7 +66,6 @@ class Gcn(Variant):
 
     reads = (GRAPH, relation_signal())
     sides = ("source",)
-    unknown_relations = "share one bias"
 
     def __init__(
         self,

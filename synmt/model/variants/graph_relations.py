@@ -35,7 +35,6 @@ class GraphRelations(Variant):
 
     sides = ("source",)
     default_layers = "all"
-    unknown_relations = "share their vectors"
 
     def __init__(
         self, place: Place, *, labelled: bool = True, norm: bool = True, values: bool = True

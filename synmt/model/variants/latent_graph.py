@@ -50,7 +50,6 @@ class LatentGraph(Variant):
     sides = ("source",)
     annotation = "separate"
     induces_trees = True
-    unknown_relations = "share one label"
 
     def __init__(self, place: Place, *, supervised: bool = False) -> None:
         super().__init__(place)

@@ -27,7 +27,6 @@ import torch
 from torch import Tensor, nn
 
 from synmt.data.vocabulary import EOS
-from synmt.errors import UsageError
 from synmt.model.attention import Memory
 from synmt.model.blocks.matrix_tree import possible_parents, tree_marginals
 from synmt.model.blocks.parents import ParentFilter, straight_through
@@ -72,14 +71,6 @@ class LatentTree(Variant):
     def annotation_for(cls, *, sets: int, attention: Annotation, **options: Any) -> Annotation:
         """Annotate the states if there are two sets, and edit them if there is one."""
         return attention if sets == 2 else "none"
-
-    @classmethod
-    def check(cls, place: Place, *, sets: int, attention: str, **options: Any) -> None:
-        """Refuse a second attention where there is one set."""
-        if sets == 1 and attention == "separate":
-            raise UsageError(
-                "one set is read with one attention", do="Leave out `attention`, or set `sets: 2`"
-            )
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
         """Annotate every state, or add the annotation to the state."""

@@ -23,15 +23,13 @@ predicts from the whole query, before it is split into heads, uses I - 1 for the
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from synmt.errors import UsageError
 from synmt.model.attention import Terms, exact, xavier
-from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Syntax, Variant
 
 SMALLEST = 0.1
@@ -65,15 +63,6 @@ class Localness(Variant):
             self.w_d = xavier(nn.Linear(width, width))
         if window != "fixed":
             self.u_d = xavier(nn.Linear(width, 1))
-
-    @classmethod
-    def check(cls, place: Place, *, window: str, size: float, **options: Any) -> None:
-        """Refuse the size of a window that is predicted."""
-        if window != "fixed" and size != option_defaults(cls)["size"]:
-            raise UsageError(
-                f"localness predicts the window `{window}`",
-                do="Leave out `size`, or set `window: fixed`",
-            )
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the bias to G: (B, H, T, T)."""

@@ -14,15 +14,13 @@ and misplaces D in padded rows; here every sentence has its own D.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from synmt.errors import UsageError
 from synmt.model.attention import Terms
-from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Probability, Syntax, Variant
 from synmt.syntax.signals import PARENT_MIDDLE
 
@@ -53,12 +51,6 @@ class Pascal(Variant):
     ) -> None:
         super().__init__(place)
         self.variance, self.ignore, self.combine, self.shape = variance, ignore, combine, shape
-
-    @classmethod
-    def check(cls, place: Place, *, variance: float, shape: str, **options: Any) -> None:
-        """Refuse the variance of a Gaussian where there is none."""
-        if shape != "gaussian" and variance != option_defaults(cls)["variance"]:
-            raise UsageError(f"pascal of shape {shape} has no Gaussian", do="Leave out `variance`")
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the factor (or the bias) to D: (B, 1 or H, T, T)."""

@@ -41,7 +41,6 @@ class PathRelations(Variant):
 
     sides = ("source",)
     default_layers = "all"
-    unknown_relations = "share one label"
 
     def __init__(
         self,

@@ -42,7 +42,6 @@ class SyntaxInfused(Variant):
     """
 
     sides = ("source",)
-    unknown_relations = "share one embedding"
 
     def __init__(
         self,

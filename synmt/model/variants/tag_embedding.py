@@ -32,7 +32,6 @@ from torch import Tensor, nn
 from synmt.errors import UsageError
 from synmt.model.attention import xavier
 from synmt.model.blocks.factors import factor_signals, factor_table
-from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.feature_signals import FeatureName
 from synmt.syntax.signals import Signal
@@ -55,7 +54,6 @@ class TagEmbedding(Variant):
     """
 
     sides = ("source",)
-    unknown_relations = "share one embedding"
 
     def __init__(
         self,
@@ -100,28 +98,10 @@ class TagEmbedding(Variant):
 
     @classmethod
     def check(
-        cls,
-        place: Place,
-        *,
-        size: int,
-        relations: tuple[str, ...],
-        features: Widths,
-        combine: str,
-        **options: Any,
+        cls, place: Place, *, size: int, features: Widths, combine: str, **options: Any
     ) -> None:
-        """Refuse features that are wider than an embedding, and options of a relation that is not
-        embedded."""
+        """Refuse features that are wider than an embedding."""
         widths, width = _widths(size, features), place.embedding_dim or place.model_dim
-        if relations and "relation" not in widths:
-            raise UsageError(
-                "tag_embedding has a list of `relations`, but embeds none",
-                do="Leave it out, or add `relation` to `features`",
-            )
-        if features and size != option_defaults(cls)["size"]:
-            raise UsageError(
-                "`size` of tag_embedding is for the relation alone, where there is no `features`",
-                do="Leave out `size`, and give the width of each feature in `features`",
-            )
         if combine == "replace" and sum(widths.values()) > width:
             raise UsageError(
                 f"the size of tag_embedding is {sum(widths.values())}",

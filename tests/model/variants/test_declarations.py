@@ -1,5 +1,5 @@
 """What each variant declares: its defaults, its first parameters, its options, signals and
-warnings."""
+relations."""
 
 import inspect
 import re
@@ -7,12 +7,13 @@ import re
 import numpy as np
 import pytest
 import torch
-from small import make_variant, random_example, relation_warnings
+from small import make_variant, random_example
 
 from synmt.model.build import variant_class, variant_names
 from synmt.model.placement import option_defaults
 from synmt.model.variant import Place
 from synmt.syntax.feature_signals import STORED
+from synmt.syntax.relations import unknown_relations
 
 CATALOGUE = variant_names()
 
@@ -73,45 +74,19 @@ structural_depth project.weight bound (6 / (64 + 64)) ** 0.5
 tree_lstm cell.gates.weight bound (6 / (128 + 64)) ** 0.5
 """
 
-RELATIONS = {"nsubj": 500, "nsubj:pass": 30, "SUBJ": 1200, "OBJ": 60, "prep": 7, "det": 3}
-"""How often each relation occurs in a training text."""
-
-SHARING = """
-gcn share one bias
-graph_relations share their vectors
-path_relations share one label
-latent_graph share one label
-syntax_infused share one embedding
-tag_embedding share one embedding
-"""
-OWN_GROUPS = {"groups": (("nsubj", "obj", "det"), ("SUBJ",))}
-OTHER_WARNINGS = [
-    (
-        "tag_embedding",
-        {"relations": ("obl",)},
-        "tag_embedding does not know the relations of 1,800 of 1,800 words, which share one "
-        "embedding: SUBJ (1,200), nsubj (500), OBJ (60), nsubj:pass (30), prep (7), …",
-    ),
-    (
-        "dependency_distribution",
-        {},
-        "dependency_distribution leaves out 1,267 of 1,800 arcs, whose 3 relations are in no "
-        "group: SUBJ (1,200), OBJ (60), prep (7)",
-    ),
-    (
-        "dependency_distribution",
-        {"groups": "stanford"},
-        "dependency_distribution leaves out 1,260 of 1,800 arcs, whose 2 relations are in no "
-        "group: SUBJ (1,200), OBJ (60)",
-    ),
-    (
-        "dependency_distribution",
-        OWN_GROUPS,
-        "dependency_distribution leaves out 60 of 1,800 arcs, whose relation is in no group: "
-        "OBJ (60) no arc of the training text has obj, named in dependency_distribution.groups",
-    ),
+UNKNOWN = [
+    ("gcn", {}, "SUBJ OBJ"),
+    ("graph_relations", {}, "SUBJ OBJ"),
+    ("path_relations", {}, "SUBJ OBJ"),
+    ("latent_graph", {"supervised": True}, "SUBJ OBJ"),
+    ("syntax_infused", {}, "SUBJ OBJ"),
+    ("tag_embedding", {}, "SUBJ OBJ"),
+    ("tag_embedding", {"relations": ("obl",)}, "nsubj nsubj:pass SUBJ OBJ prep det"),
+    ("dependency_distribution", {}, "SUBJ OBJ prep"),
+    ("dependency_distribution", {"groups": "stanford"}, "SUBJ OBJ"),
+    ("dependency_distribution", {"groups": (("nsubj", "obj", "det"), ("SUBJ",))}, "OBJ"),
 ]
-WITHOUT_WARNING = [
+WITHOUT_RELATIONS = [
     ("dependency_distribution", {"kind": "udp"}),
     ("dependency_distribution", {"groups": (("rest",), ("nsubj",))}),
     ("graph_relations", {"labelled": False}),
@@ -148,24 +123,20 @@ def test_its_parameters_begin_as_the_paper_or_its_code_says(line):
         assert weight.std().item() == pytest.approx(expected, rel=0.15)
 
 
-@pytest.mark.parametrize("line", SHARING.strip().split("\n"))
-def test_it_warns_of_relations_that_it_does_not_know(line):
-    name, shared = line.split(maxsplit=1)
-    options = {"supervised": True} if name == "latent_graph" else {}
-    assert relation_warnings(variant_class(name), RELATIONS, **options) == [
-        f"{name} does not know the relations of 1,260 of 1,800 words, which {shared}: "
-        "SUBJ (1,200), OBJ (60)"
-    ]
+def known(name, options):
+    kind = variant_class(name)
+    return kind.known_relations(**{**option_defaults(kind), **options})
 
 
-@pytest.mark.parametrize(("name", "options", "words"), OTHER_WARNINGS, ids=str)
-def test_it_warns_of_relations_that_are_not_in_its_lists(name, options, words):
-    assert " ".join(relation_warnings(variant_class(name), RELATIONS, **options)) == words
+@pytest.mark.parametrize(("name", "options", "unknown"), UNKNOWN, ids=str)
+def test_it_knows_all_relations_but_these(name, options, unknown):
+    relations = ["nsubj", "nsubj:pass", "SUBJ", "OBJ", "prep", "det"]
+    assert unknown_relations(relations, known(name, options)) == unknown.split()
 
 
-@pytest.mark.parametrize(("name", "options"), WITHOUT_WARNING, ids=str)
-def test_it_does_not_warn_where_no_relation_counts(name, options):
-    assert relation_warnings(variant_class(name), RELATIONS, **options) == []
+@pytest.mark.parametrize(("name", "options"), WITHOUT_RELATIONS, ids=str)
+def test_it_reads_no_relations_or_puts_the_rest_into_a_group(name, options):
+    assert known(name, options) == ()
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -16,7 +16,6 @@ pascal
   varience: 2 -> Did you mean 'variance'?
   layer: 1 -> Did you mean 'layers'?
   combine: divide -> 'multiply' or 'add'
-  shape: parent_only, variance: 4 -> pascal of shape parent_only has no Gaussian. Leave out `varianc
 lisa
   heads: 5 -> 5 heads of layer 1, but 4 of them are free
   slope: 0.1 -> slope:
@@ -24,7 +23,6 @@ deps_san
   layers: [1], variance: 0 -> variance: must be greater than 0, not 0
   layers: [1], resample: 1.5 -> resample: must be less than or equal to 1, not 1.5
   layers: [1], resample: -0.1 -> resample: must be greater than or equal to 0, not -0.1
-  fill: 3, layers: [1] -> deps_san replaces no distance by `fill`. Set `resample`, or leave out `fil
   fill: -1, layers: [1] -> fill: must be greater than or equal to 0, not -1
   layers: [1], window: -1 -> window: must be greater than or equal to 0, not -1
   combine: divide, layers: [1] -> 'multiply', 'add' or 'weights'
@@ -66,7 +64,6 @@ dbsa
 localness
   layers: [1], size: 0 -> size: must be greater than or equal to 0.1, not 0
   layers: [1], size: -3 -> size: must be greater than or equal to 0.1, not -3
-  layers: [1], size: 5 -> localness predicts the window `query`. Leave out `size`, or set `window: f
   layers: [1], window: head -> 'fixed', 'layer' or 'query'
   layers: [1], sise: 10 -> Did you mean 'size'
 relative
@@ -78,7 +75,6 @@ tag_embedding
   size: 0 -> syntax.variants.0.size: must be greater than 0, not 0
   size: 17 -> 1 to 16
   size: 2.5 -> size: must be a valid integer
-  features: {tag: 3}, size: 4 -> `size` of tag_embedding is for the relation alone
   layers: [2] -> acts once, not in every layer
   layers: all -> acts once, not in every layer
   heads: 2 -> owns no heads
@@ -95,13 +91,10 @@ dependency_distribution
   groups: [[nsubj], [obj, nsubj]], heads: 2 -> relation 'nsubj' is in groups 1 and 2
   groups: universall -> groups: must be 'universal' or 'stanford'
   groups: [[nsubj, 3]] -> syntax.variants.0.groups: must be
-  groups: stanford, kind: udp -> kind udp sums over all relations. Leave out `groups`
-  kind: udp, softmax: true -> is for kind lda; udp has one anyway
   kind: lld -> 'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'
   splitt: true -> Did you mean 'split'?
 latent_tree
   sets: 1000000000000000000000000000000 -> sets:
-  attention: separate, sets: 1 -> one set
   layers: [1, 2] -> once
 gcn
   depth: 0 -> depth: must be greater than 0, not 0
