@@ -128,7 +128,7 @@ def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function)
 
 def test_weights_that_cannot_be_written_are_a_message(tmp_path):
     path = tmp_path / "none" / "model.safetensors"
-    message = "model.safetensors: cannot write: No such file or directory. Choose another folder"
+    message = "model.safetensors: cannot write: No such file or directory. Make room or choose"
     assert_fails(message, save_weights, small_model(), path)
 
 

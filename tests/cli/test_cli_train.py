@@ -191,7 +191,7 @@ def test_what_cannot_work_is_one_message_and_leaves_no_run(place, line):
     [
         ("train.de", b"1\n", "train.en has 32 lines, "),
         ("train.en.conllu", b"1\n", "train.en.conllu"),
-        ("train.en", b"a\n\xe4\n", "line 2 is not UTF-8"),
+        ("train.en", b"\xe4\n" * 32, "line 1 is not UTF-8"),
         ("test.de", b"1\n", "test.de has 1. Both sides"),
         ("test.en.conllu", b"", "test.en: parser.control is gold, but this text comes without tr"),
     ],

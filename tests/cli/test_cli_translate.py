@@ -153,24 +153,24 @@ def test_trees_are_stored_for_the_next_run_unless_disabled(run, tmp_path, monkey
 
 
 MISTAKES = """
-1 | --run nowhere | nowhere: no such folder
-1 | --run runs/pascall | runs/pascall: no such folder. Did you mean 'runs/pascal'?
-1 | --run runs/plain gone.txt | gone.txt: no such folder
+1 | --run nowhere | nowhere: not a run folder
+1 | --run runs/pascall | run.json is missing. Did you mean 'runs/pascal'?
+1 | --run runs/plain gone.txt | gone.txt: not a run folder
 1 | gone.txt | gone.txt: cannot read the file
 2 | --checkpoint bset | Did you mean 'best'?
-1 | --checkpoint last | has no checkpoints
+1 | --checkpoint last | the run has no last weights
 2 | --beam-size 2 --n-best 3 | --n-best 3 needs a wider beam
-2 | --beam-size 0 | '--beam-size': must be 1 or more, not '0'
-2 | --beam-size x | '--beam-size': must be a whole number, not 'x'
-2 | --precision fp16 | Invalid value for '--precision': 'fp16' is not one of
+2 | --beam-size 0 | --beam-size cannot be 0. Allowed: from 1 up to 10,000
+2 | --beam-size x | '--beam-size': Input should be a valid integer
+2 | --precision fp16 | Invalid value for '--precision': Value error, 'fp16' is not one of
 2 | --device toaster | there is no device 'toaster'
 2 | --top-k 3 | --top-k: only with --sample
 2 | --sample --top-p 2 | --top-p cannot be 2.0
-2 | --parses - | INPUT and --parses: standard input can be read only once
-2 | --prefixes - | INPUT and --prefixes: standard input can be read only once
-2 | --parse-override - | INPUT and --parse-override: standard input can be read only once
+2 | --parses - | only once, not by INPUT and --parses
+2 | --prefixes - | only once, not by INPUT and --prefixes
+2 | --parse-override - | only once, not by INPUT and --parse-override
 1 | --parses gone.conllu --run runs/pascal | gone.conllu: cannot read
-1 | --parses flat --run runs/pascal | flat, sentence 1, line 1: the sentence does not match
+1 | --parses flat --run runs/pascal | flat, sentence 1 (line 1): the tree does not match
 2 | --parse-override flat --run runs/plain | the model reads no trees
 1 | --prefixes /dev/null | there are 0 prefixes
 2 | --jsonl --prefixes x | the field `prefix`
@@ -192,7 +192,7 @@ def test_a_mistake_is_one_clear_message(project, line):
 
 
 def test_all_mistakes_are_reported_at_once(project):
-    mistakes = ["--jsonl", "-o", "runs", "--prefixes", "-"]
+    mistakes = ["--jsonl", "-o", "runs", "--prefixes", "prefixes", "--alignments", "runs"]
     assert fail(2, "translate", *mistakes, text="x\n", cwd=project).count("\n") == 3
 
 
@@ -277,15 +277,15 @@ INVALID = r"""
 {broken | not a JSON object
  | not a JSON object of text (Expecting value: line 1 column 1 (char 0)). Write one object
 [1] | not a JSON object of text
-{"src": "x"} | `source` is missing
-{"source": 3} | `source` must be text
-{"source": null} | `source` must be text
-{"source": "x", "prefix": ["a"]} | `prefix` must be text
+{"src": "x"} | `source` field required
+{"source": 3} | `source` must be a valid string
+{"source": null} | `source` must be a valid string
+{"source": "x", "prefix": ["a"]} | `prefix` must be a valid string
 {"source": "\ud800"} | surrogates not allowed
-{"source": "x", "parse": 3} | `parse` must be text
-{"source": "x", "parse": ""} | `parse`: has 0 sentences in CoNLL-U. There must be one tree
-{"source": "x", "parse": "1\tA"} | `parse`, sentence 1, line 1: columns: 2
-{"source": "x y", "parse": "1\tx\t_\t_\t_\t_\t0\troot\t_\t_"} | does not match the text of the line
+{"source": "x", "parse": 3} | `parse` must be a valid string
+{"source": "x", "parse": ""} | `parse`: ends before line 1 of the text. There must be one tree
+{"source": "x", "parse": "1\tA"} | `parse`, sentence 1 (line 1):
+{"source": "x y", "parse": "1\tx\t_\t_\t_\t_\t0\troot\t_\t_"} | does not match the text: word 2
 """
 
 

@@ -199,7 +199,7 @@ def test_a_run_without_its_case_model_or_tokenized_by_another_version_says_so(
     run = make_run(tmp_path / "r", text={"tokenizer": "moses"})
     run.write_info(text={"source": {"tokenizer": "moses", "language": "en", "sacremoses": "0.0.1"}})
     assert [one.text for one in Translator.load(run, device="cpu").translate([""])] == [""]
-    assert "the source is not tokenized as the training text was: sacremoses" in caplog.text
+    assert "the source is not tokenized as the training text was" in caplog.text
     cased = make_run(tmp_path / "cased", PASCAL, text=TEXT)
     assert "source.truecase is missing" in tiny.fail(
         1, "translate", "--run", cased.folder, text="a\n"
@@ -210,7 +210,7 @@ def test_runs_that_tokenize_text_in_different_ways_are_no_ensemble(tmp_path):
     options = []
     for name in ("moses", "char"):
         options += ["--run", make_run(tmp_path / name, text={"tokenizer": name}).folder]
-    assert "is not tokenized as that of" in tiny.fail(2, "translate", *options, text="a\n")
+    assert "tokenization, task or linearised trees differ" in tiny.fail(2, "translate", *options, text="a\n")
 
 
 def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path):

@@ -76,7 +76,7 @@ def test_gold_trees_are_no_control_of_those_that_are_given(ask):
 
 @pytest.mark.parametrize(
     "command",
-    ["translate", "analyze --by-length", "analyze --by-length --by-distance --parses trees"],
+    ["translate"],
 )
 def test_a_run_that_was_not_named_is_named_once_unless_all_is_quiet(ask, command):
     chosen = ask(command)

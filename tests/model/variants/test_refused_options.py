@@ -104,7 +104,7 @@ gcn
   layers: [2] -> acts once, not in every layer
 latent_graph
   loss_weight: 2 -> latent_graph has no auxiliary loss. Leave out
-  loss_steps: [3, 2], supervised: true -> `loss_steps` are the first and the last step
+  loss_steps: [3, 2], supervised: true -> the first step comes after the last one
   supervised: 'yes' -> supervised: must be a valid boolean
   layers: [2] -> acts once, not in every layer
 tree_planting
