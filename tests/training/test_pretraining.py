@@ -139,7 +139,7 @@ def test_validations_of_pretraining_neither_end_training_nor_lower_the_rate(tmp_
 # in the last line, losses take turns
 NOTHING = """
 5 | [] | nothing is trained in step 1
-5 | [{name: pascal}] | no variant has an auxiliary loss
+5 | [{name: pascal}] | nothing is trained in step 1
 5 | [{LISA, loss_weight: 0}] | nothing is trained in step 1
 5 | [{LISA, loss_steps: [1, 4]}] | nothing is trained in step 5
 5 | [{LISA, loss_steps: [2, 9]}] | nothing is trained in step 1
