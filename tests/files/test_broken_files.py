@@ -250,14 +250,12 @@ def test_the_facts_of_columns(prepared, name):
     check(path, readers, with_facts)
 
 
-def test_a_broken_run_stops_no_other_and_is_named(old, caplog):
+def test_a_broken_run_stops_no_other(old):
     broken = old / "runs" / "broken" / "run.json"
     broken.parent.mkdir()
     for content in (b"{", b'{"format": 1, "status": "finished", "steps": "many"}', b"[" * 100_000):
         broken.write_bytes(content)
-        caplog.clear()
         assert find_run(None, old / "runs").name == "pascal"
-        assert str(broken) in caplog.text
     with pytest.raises(SynmtError, match=r"broken/run\.json: broken: .* invalid JSON: recursion"):
         find_run(broken.parent)
     broken.unlink()

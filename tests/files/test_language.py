@@ -48,7 +48,7 @@ def warnings_for(tmp_path, caplog, lines, language, **options):
         (DANISH, "en", "nb", "look like language 'da', not 'en'; are source and target swapped?"),
         (GERMAN[:8], "zh-hans", "", "8 of 8 sampled lines look like language 'de', not 'zh'"),
         ([line.upper() for line in GERMAN], "en", "", "60 of 60"),
-        (GERMAN * 20, "en", "", "150 of 150"),
+        (GERMAN * 20, "en", "", "200 of 200"),
     ],
 )
 def test_a_text_in_another_language_is_named_with_counts(

@@ -3,6 +3,7 @@ relations."""
 
 import inspect
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from synmt.model.placement import option_defaults
 from synmt.model.variant import Place
 from synmt.syntax.feature_signals import STORED
 from synmt.syntax.relations import unknown_relations
+from synmt.training.preparation import relation_warnings
 
 CATALOGUE = variant_names()
 
@@ -132,6 +134,17 @@ def known(name, options):
 def test_it_knows_all_relations_but_these(name, options, unknown):
     relations = ["nsubj", "nsubj:pass", "SUBJ", "OBJ", "prep", "det"]
     assert unknown_relations(relations, known(name, options)) == unknown.split()
+
+
+def test_relations_that_a_variant_does_not_know_are_a_warning():
+    counts = {"nsubj": 500, "SUBJ": 1200, "OBJ": 60}
+    prepared = SimpleNamespace(annotations=lambda: {"trees": {"relations": {"train": counts}}})
+    kinds = [variant_class(name) for name in ("gcn", "gcn", "pascal")]
+    variants = [SimpleNamespace(kind=kind, options=option_defaults(kind)) for kind in kinds]
+    requirements = {"source": SimpleNamespace(variants=variants)}
+    assert relation_warnings(requirements, prepared, {"source": "trees"}) == [
+        "gcn does not know the relations of 1,260 of 1,760 words: SUBJ (1,200) and OBJ (60)"
+    ]
 
 
 @pytest.mark.parametrize(("name", "options"), WITHOUT_RELATIONS, ids=str)
