@@ -210,7 +210,8 @@ def test_runs_that_tokenize_text_in_different_ways_are_no_ensemble(tmp_path):
     options = []
     for name in ("moses", "char"):
         options += ["--run", make_run(tmp_path / name, text={"tokenizer": name}).folder]
-    assert "tokenization, task or linearised trees differ" in tiny.fail(2, "translate", *options, text="a\n")
+    error = tiny.fail(2, "translate", *options, text="a\n")
+    assert "tokenization, task or linearised trees differ" in error
 
 
 def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path):

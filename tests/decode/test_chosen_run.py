@@ -74,11 +74,8 @@ def test_gold_trees_are_no_control_of_those_that_are_given(ask):
     assert b"the run " not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["translate"],
-)
-def test_a_run_that_was_not_named_is_named_once_unless_all_is_quiet(ask, command):
+def test_a_run_that_was_not_named_is_named_once_unless_all_is_quiet(ask):
+    command = "translate"
     chosen = ask(command)
     assert chosen.stderr.decode().splitlines().count("run: runs/plain") == 1
     for other in (f"--quiet {command}", f"{command} --run runs/plain"):
