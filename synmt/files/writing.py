@@ -25,7 +25,7 @@ Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
 
 @contextlib.contextmanager
 def write_atomically(
-    path: str | Path, *, binary: bool = False, pack: Packer | None = None
+    path: str | Path, *, binary: bool = False, pack: Packer | None = None, follow: bool = False
 ) -> Iterator[IO]:
     r"""Open a file that gets its name only if the block ends without an error (write, fsync,
     rename).
@@ -35,9 +35,11 @@ def write_atomically(
     are written directly.
 
     pack: compresses into `.gz`, in place of the gzip module.
+    follow: write what a link leads to.
     """
     path = Path(path)
-    with _opened(path) as raw, _compressed(raw, path, pack) as target:
+    place = Path(os.path.realpath(path)) if follow and not is_stream(path) else path
+    with _opened(place) as raw, _compressed(raw, path, pack) as target:
         if binary:
             yield target
         else:
@@ -46,14 +48,12 @@ def write_atomically(
             text.detach()
 
 
-def write_output(
-    path: Path | None, *, pack: Packer | None = None
-) -> contextlib.AbstractContextManager[IO[str]]:
+def write_output(path: Path | None) -> contextlib.AbstractContextManager[IO[str]]:
     """Open the output of a command as `write_atomically` does, but behind a symbolic link; None is
     standard output."""
     if path is None:
         return contextlib.nullcontext(sys.stdout)
-    return write_atomically(path if is_stream(path) else os.path.realpath(path), pack=pack)
+    return write_atomically(path, follow=True)
 
 
 def without_link(path: Path) -> Path:

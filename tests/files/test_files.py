@@ -21,7 +21,13 @@ from synmt.files.reading import (
     read_available_lines,
     read_lines,
 )
-from synmt.files.writing import write_atomically, write_folder_atomically
+from synmt.files.writing import (
+    locked,
+    without_link,
+    write_atomically,
+    write_folder_atomically,
+    write_output,
+)
 from synmt.recipe.corpus import CorpusRecipe
 
 
@@ -116,23 +122,27 @@ def test_the_cache_is_where_the_platform_keeps_caches_unless_the_user_says_other
     assert cache_folder() == Path("C:/Caches/synmt/False")
 
 
-def test_a_link_to_a_folder_stays_one_and_the_folder_is_replaced(tmp_path):
-    old = write_lines(tmp_path / "disk" / "real" / "old", [])
-    (tmp_path / "link").symlink_to("disk/real")
-    with write_folder_atomically(tmp_path / "link") as unfinished:
+def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path):
+    old = write_lines(tmp_path / "disk" / "old", ["mine"])
+    for name in ("folder", "file", "lock", "log"):
+        (tmp_path / name).symlink_to(old.parent if name == "folder" else old)
+    with write_folder_atomically(tmp_path / "folder") as unfinished:
         (unfinished / "new").touch()
-    assert (tmp_path / "link").is_symlink()
-    assert names_in(old.parent) == {"new"}
-    assert names_in(tmp_path) == {"disk", "link"}
+    with write_atomically(tmp_path / "file") as out:
+        out.write("new\n")
+    with locked(tmp_path, "this"), without_link(tmp_path / "log").open("a") as log:
+        log.write("new\n")
+    assert list(read_lines(old)) == ["mine"]
+    assert names_in(old.parent) == {"old"}
+    assert names_in(tmp_path / "folder") == {"new"}
+    assert not any((tmp_path / name).is_symlink() for name in ("folder", "file", "lock", "log"))
 
 
 @pytest.mark.parametrize(("name", "real"), [("link.gz", "one"), ("link", "two.gz")])
-def test_a_link_stays_one_and_its_name_says_whether_what_it_leads_to_is_compressed(
-    tmp_path, name, real
-):
+def test_an_output_behind_a_link_is_compressed_if_its_own_name_says_so(tmp_path, name, real):
     (tmp_path / real).write_text("old")
     (tmp_path / name).symlink_to(real)
-    with write_atomically(tmp_path / name) as out:
+    with write_output(tmp_path / name) as out:
         out.write("a line\n")
     assert (tmp_path / name).is_symlink()
     assert list(read_lines(tmp_path / name)) == ["a line"]
