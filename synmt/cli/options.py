@@ -43,7 +43,7 @@ class Declared:
         info = make(
             *(option.names.split() or flag),
             help=option.help,
-            metavar=option.metavar,
+            metavar=option.metavar or self._metavar(),
             rich_help_panel=None if option.is_argument else option.panel or panel,
             min=option.minimum,
             envvar=option.variable,
@@ -53,6 +53,15 @@ class Declared:
         return inspect.Parameter(
             self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=kind
         )
+
+    def _metavar(self) -> str | None:
+        """Choose what stands for a value on the help page: nothing for a flag; None for names,
+        which the page lists."""
+        kinds = {self.kind, *get_args(self.kind)}
+        return next((shown for kind, shown in _VALUES.items() if kind in kinds), None)
+
+
+_VALUES = {bool: "", int: "N", float: "X", str: "TEXT"}
 
 
 @cache
