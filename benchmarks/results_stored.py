@@ -132,12 +132,12 @@ def _tests(run: Run) -> list[str]:
 
 def _texts(run: Run, test: str, *names: str) -> list[list[str]]:
     """Read the texts of a test set as they are scored: as words, if the recipe scores tokens."""
-    tokens = "tokens" if options_of(run.evaluation()).on_tokens else ""
+    tokens = "tokens" if options_of(run.recipe().evaluation).on_tokens else ""
     return [list(read_lines(run.test_folder(test) / tokens / f"{name}.txt")) for name in names]
 
 
 def _test(run: Run, name: str) -> dict[str, Any]:
-    folder, bleu = run.test_folder(name), make_metric("bleu", options_of(run.evaluation()))
+    folder, bleu = run.test_folder(name), make_metric("bleu", options_of(run.recipe().evaluation))
     translated, reference = _texts(run, name, "hypothesis", "reference")
     exact = [one == other for one, other in zip(translated, reference, strict=True)]
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))

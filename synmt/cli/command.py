@@ -22,7 +22,6 @@ from synmt.files.writing import discard_unwritten, open_streams
 from synmt.options import Option
 
 INTERRUPTED = 130
-PIPE_CLOSED = 141
 
 
 WHICH_RECIPE = (
@@ -102,7 +101,7 @@ def run(app: typer.Typer) -> None:
     except (KeyboardInterrupt, typer.Abort):
         _leave(INTERRUPTED, "interrupted")
     except BrokenPipeError:
-        sys.exit(PIPE_CLOSED)
+        sys.exit(1)
     except OSError as error:
         _leave(1, f"error: {error.filename or 'output'}: {error.strerror or error}.")
     except _ClickException as error:

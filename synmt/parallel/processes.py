@@ -114,7 +114,7 @@ def started_processes(workers: int) -> Iterator[None]:
 def _ctrl_c_later() -> Iterator[None]:
     """Delay Ctrl-C until the end of the block; processes that start in it inherit the mask, and
     ignore it from the start."""
-    if sys.platform == "win32":
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

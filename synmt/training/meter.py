@@ -138,7 +138,7 @@ class Meter:
             losses=means,
             learning_rate=self.steps[-1].learning_rate,
             gradient_norm=self.steps[-1].gradient_norm,
-            tokens_per_second=self.tokens / self.seconds,
+            tokens_per_second=self.tokens / max(self.seconds, 1e-9),
             memory=peak_memory(self.device),
             **self._cost(),
         )

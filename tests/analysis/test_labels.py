@@ -77,7 +77,7 @@ def test_a_condition_that_chooses_nothing_is_refused(case):
     [
         ("", "0 rows of labels below the header, but there are 2 test sentences"),
         ("a\tb\n1\t2\n1\n", "line 3: 1 cells, but the first row names 2"),
-        ("a\ta\n1\t2\n", "line 1: two columns have the same name"),
+        ("a\ta\n1\t2\n", "line 1: 2 cells, but the first row names 1 different"),
         ("a\n1\n", "1 rows? of labels below the header, but there are 2 test sentences"),
     ],
 )

@@ -16,7 +16,7 @@ FACTS = """
 recipe => plain => reader
 languages => en → de => en → de
 corpus => controlled => controlled
-model => architecture: lstm, encoder_layers: 2, decoder_layers: 2, model_dim: 32, heads: 8 => \
+model => architecture: lstm, encoder_layers: 2, decoder_layers: 2, model_dim: 32 => \
 architecture: transformer, encoder_layers: 2, decoder_layers: 2, model_dim: 32, heads: 4
 variants => => name: pascal, layers: [1], heads: 2
 trees => model: compact => model: compact

@@ -56,7 +56,7 @@ def test_the_report_the_page_and_the_figure_agree(tmp_path):
 
 
 GERMAN_TARGET = """
-1 => => target_parser.model,
+1 => => Stanza models for 'de'
 1 => --parser none => or in the recipe, as `target_p
 2 => --parser compact => Name a model with `--parser FOLDER`
 2 => --html x.txt => x.txt: not an HTML file name
@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_refused(tmp_path, monkeypatch):
     asked = [(german, *case) for case in cases(GERMAN_TARGET)]
     for name, options, words in (
         ("bare", {"tests": ()}, "the run has no test translations"),
-        ("none", {"parser": "none"}, "target_parser.model"),
+        ("none", {"parser": "none"}, "Stanza models for 'de'"),
     ):
         asked.append((write_run(tmp_path / name, TREE, **options), "1", "", words))
     for run, code, arguments, words in asked:

@@ -131,7 +131,7 @@ lisa => --gold empty.conllu => 1 => gold, empty.conllu: there are no words to co
 lisa => --gold dots.conllu => 1 => gold, dots.conllu: there are no words to compare
 plain => --gold long.conllu --head 1.1 => 1 => there are no words to compare: all
 dbsa => --side target --gold en.conllu => 1 => tree does not match the text: word
-dbsa => --side target => 1 => target_parser.model,
+dbsa => --side target => 1 => Stanza models for 'de'
 lisa => --parser none => 1 => none: Stanza models for 'en' not found
 pascal => --head 1.1 => 2 => parser, or give the trees of the text with `--gold FILE
 plain => => 2 => runs/plain: nothing in this model has learned trees of the source

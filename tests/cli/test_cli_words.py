@@ -201,7 +201,7 @@ def test_a_run_without_its_case_model_or_tokenized_by_another_version_says_so(
     assert [one.text for one in Translator.load(run, device="cpu").translate([""])] == [""]
     assert "the source is not tokenized as the training text was" in caplog.text
     cased = make_run(tmp_path / "cased", PASCAL, text=TEXT)
-    assert "source.truecase is missing" in tiny.fail(
+    assert "source.truecase: cannot read the file" in tiny.fail(
         1, "translate", "--run", cased.folder, text="a\n"
     )
 

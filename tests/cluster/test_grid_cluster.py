@@ -123,7 +123,7 @@ def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(
     assert done.returncode == 1
     assert "the cluster trains runs side by side: 3\n" in said
     broken = "there/broken: RuntimeError: CUDA error: unspecified launch failure."
-    assert said.rstrip().endswith(broken)
+    assert broken in said
     assert_trained(place, "there", "plain", "pascal")
     for name in ("plain", "pascal"):
         runs = [Run(place / at / name) for at in ("there", "here")]

@@ -77,7 +77,6 @@ def test_prepared_constituents_are_those_of_the_brackets(bracketed):
 REFUSED = """
 - {lost: valid.en.brackets, said: "valid.en: parser.constituents is given, but this"}
 - {lost: all, code: 1, said: the tree of line 1 has no constituents that fit its words}
-- {reads: [0, 1], code: 1, said: "the syntax comes as brackets, and the model reads dependencies"}
 - {parser: {control: random}, said: &changed "change dependencies, and `constituents: given` reads"}
 - {parser: {rewire: 0.5}, said: *changed}
 """

@@ -42,12 +42,12 @@ beam_size=0 | --beam-size cannot be 0. Allowed: from 1 up to 10,000.
 beam_size=1000000000000 groups=7 | --beam-size cannot be 1000000000000.
 beam_size=4 length_penalty=1000.0 | --length-penalty cannot be 1000.0. Allowed: from 0 up to 10.
 beam_size=4 length_penalty=nan | --length-penalty cannot be nan.
-beam_size=4 n_best=0 | --n-best cannot be 0. Allowed: 1 or more.
+beam_size=4 n_best=0 | --n-best cannot be 0. Allowed: from 1.
 beam_size=4 n_best=5 | --n-best 5 needs a wider beam
-beam_size=4 no_repeat=-1 | --no-repeat cannot be -1. Allowed: 0 or more.
-beam_size=4 diversity=-0.1 | --diversity cannot be -0.1. Allowed: 0 or more.
+beam_size=4 no_repeat=-1 | --no-repeat cannot be -1. Allowed: from 0.
+beam_size=4 diversity=-0.1 | --diversity cannot be -0.1. Allowed: from 0.
 beam_size=6 groups=4 | --groups 4 must divide --beam-size
-beam_size=6 groups=0 | --groups cannot be 0. Allowed: 1 or more.
+beam_size=6 groups=0 | --groups cannot be 0. Allowed: from 1.
 beam_size=6 groups=2 sample | --groups 2 must divide --beam-size, and does not go with --sample
 beam_size=4 top_k=-1 | --top-k cannot be -1.
 beam_size=4 top_p=0.0 | --top-p cannot be 0.0. Allowed: above 0 up to 1.

@@ -21,7 +21,7 @@ from synmt.decode import remote
 from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
 from synmt.evaluation.model_scores import PairOptions, score_files
-from synmt.parallel import processes
+from synmt.parallel import processes, worker_log
 
 pytestmark = pytest.mark.journey
 
@@ -171,6 +171,8 @@ def test_a_process_with_another_thread_is_not_copied():
 
 def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch, start):
     monkeypatch.setattr(remote, "_translate", _warn)
+    # what this process has shown before
+    worker_log._known.clear()
     # a copy of this process has the file open, too
     run(place, f"--log-file {tmp_path}/log {TRANSLATE}", 2)
     assert (tmp_path / "log").read_text().count("odd") == 1

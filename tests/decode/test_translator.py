@@ -84,7 +84,7 @@ def test_a_run_is_named_by_its_folder_as_text_or_path_and_options_have_known_nam
     assert texts(Translator.load(str(folder), folder, n_best=2).translate(LINES)) == expected
     with pytest.raises(TypeError, match="beam_sise"):
         Translator.load(folder, beam_sise=4)
-    with pytest.raises(UsageError, match=r"lines: must be a list of texts.*Write \['A dog'\]"):
+    with pytest.raises(UsageError, match=r"lines: must be a list of texts"):
         next(Translator.load(folder).translate("A dog"))
 
 

@@ -43,7 +43,6 @@ tests/test/source.txt tests/test/reference.txt tests/test/hypothesis.txt tests/t
 checkpoints/step-00000008/optimizer.safetensors
 """
 MESSAGES = """
-parse:
 train:
 step       3
 valid at 4: loss
@@ -81,8 +80,7 @@ def test_odd_lines_come_out_as_many_as_go_in(project):
     translations = lines_of(done)
     assert len(translations) == len(ODD_LINES)
     assert translations[1:3] == ["", ""]
-    warnings = [line for line in done.stderr.decode().splitlines() if " pieces; " in line]
-    assert [line.split(" has ")[0] for line in warnings] == ["warning: line 4"]
+    assert b"warning: 1 line(s) have more" in done.stderr
     # the same line alone
     alone = synmt("translate", text=f"{ODD_LINES[5]}\n", cwd=project)
     assert alone.stdout.decode() == f"{translations[5]}\n"

@@ -283,11 +283,6 @@ def test_a_parser_travels_to_another_process_without_its_models(parser):
     assert pickle.loads(sent).parse(LINES[:1]) == parser.parse(LINES[:1])
 
 
-def test_an_unknown_parser_is_refused():
-    with pytest.raises(SynmtError, match=r"'udpipe', which synmt cannot run"):
-        StanzaParser.from_identity({"backend": "udpipe", "language": "en"})
-
-
 @pytest.mark.parametrize(
     ("language", "message"),
     [

@@ -185,7 +185,6 @@ REFUSED = r"""
 - {text: {already_cut: true}, said: "already_cut` need a tokenizer"}
 - text: {tokenizer: char, truecase: true, lowercase: true}
   said: either `truecase` or `lowercase`
-- {target_text: {split_hyphens: true}, said: "target_text: `split_hyphens` and"}
 - {evaluation: {"on": tokens}, said: "`evaluation.on: tokens` needs `evaluation.tokenize: none`"}
 """
 

@@ -147,7 +147,7 @@ def test_a_run_that_is_missing_or_unfinished_or_the_run_itself_is_refused(tmp_pa
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "runs" / "plain", parser=False)
     recipe = small_recipe(model={**WIDE, "init": "runs/plain"})
-    missing = r"model.init, plain: not a run folder.*Did you mean 'runs/plain'\?"
+    missing = r"model.init, plain: not a run folder"
     assert_refused(missing, adopt_vocabulary, small_recipe(model={"init": "plain"}))
     assert_refused("cannot start from its own weights", adopt_vocabulary, recipe, run)
     run.weights.unlink()
