@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_refused(tmp_path, monkeypatch):
     asked = [(german, *case) for case in cases(GERMAN_TARGET)]
     for name, options, words in (
         ("bare", {"tests": ()}, "the run has no test translations"),
-        ("none", {"parser": "none"}, "Stanza models for 'de'"),
+        ("none", {"parser": "none"}, "Stanza models for 'en'"),
     ):
         asked.append((write_run(tmp_path / name, TREE, **options), "1", "", words))
     for run, code, arguments, words in asked:
