@@ -122,7 +122,7 @@ def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(
     said = done.stderr.decode()
     assert done.returncode == 1
     assert "the cluster trains runs side by side: 3\n" in said
-    broken = "there/broken: RuntimeError: CUDA error: unspecified launch failure."
+    broken = "there/broken has failed: RuntimeError: CUDA error: unspecified launch failure"
     assert broken in said
     assert_trained(place, "there", "plain", "pascal")
     for name in ("plain", "pascal"):
