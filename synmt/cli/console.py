@@ -146,9 +146,11 @@ def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -
         yield plain_lines(remark, what, total, unit, every)
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
-    shown = f"{what} ({unit})"
+    # the name of a file may look like markup
+    shown = escape(visible(f"{what} ({unit})"))
     with Progress(console=Console(stderr=True), transient=True, disable=_settings["quiet"]) as bar:
-        task = bar.add_task(visible(shown), total=total)
+        task = bar.add_task(shown, total=total)
         yield lambda amount: bar.advance(task, amount)

@@ -153,19 +153,6 @@ def resample_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleAr
     return np.take_along_axis(scores, chosen, axis=1).mean(1)  # (R,)
 
 
-def paired_bootstrap(
-    base: DoubleArray,
-    system: DoubleArray,
-    aggregate: Aggregate,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-) -> Comparison:
-    """Compare two systems by their statistics on the same segments, (N, S) each (Koehn, 2004)."""
-    [comparison] = compare_on_resamples([[base], [system]], aggregate, samples=samples, seed=seed)
-    return comparison
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust the p-values of several comparisons, in the order given (Holm, 1979).
 

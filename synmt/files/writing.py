@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -20,12 +20,10 @@ UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the
 finished one."""
 
-Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
-
 
 @contextlib.contextmanager
 def write_atomically(
-    path: str | Path, *, binary: bool = False, pack: Packer | None = None, follow: bool = False
+    path: str | Path, *, binary: bool = False, packed: bool = False, follow: bool = False
 ) -> Iterator[IO]:
     r"""Open a file that gets its name only if the block ends without an error (write, fsync,
     rename).
@@ -34,12 +32,12 @@ def write_atomically(
     replaced: in a run of somebody else it may lead to any file. A pipe, a device and `/dev/stdout`
     are written directly.
 
-    pack: compresses into `.gz`, in place of the gzip module.
+    packed: what is written for `.gz` is compressed already.
     follow: write what a link leads to.
     """
     path = Path(path)
     place = Path(os.path.realpath(path)) if follow and not is_stream(path) else path
-    with _opened(place) as raw, _compressed(raw, path, pack) as target:
+    with _opened(place) as raw, _compressed(raw, path, packed=packed) as target:
         if binary:
             yield target
         else:
@@ -96,12 +94,12 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def _compressed(
-    raw: BinaryIO, path: Path, pack: Packer | None
+    raw: BinaryIO, path: Path, *, packed: bool
 ) -> contextlib.AbstractContextManager[IO[bytes]]:
-    if path.suffix != ".gz":
+    if packed or path.suffix != ".gz":
         return contextlib.nullcontext(raw)
     # without a name and a time, so that the same content makes the same bytes
-    return pack(raw) if pack else gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
+    return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
 
 
 def is_stream(path: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import shutil
@@ -173,7 +172,7 @@ def _finish(
     """Join the shards; write the summary last, since it tells that the trees are complete."""
     summary_path(target).unlink(missing_ok=True)
     # the shards are compressed already
-    with write_atomically(target, binary=True, pack=contextlib.nullcontext) as stream:
+    with write_atomically(target, binary=True, packed=True) as stream:
         join_shards(folder, len(manifests), stream)
     failures = {line: why for manifest in manifests for line, why in manifest.failures.items()}
     failures_path = target.with_name(f"{target.name}.failures.jsonl")

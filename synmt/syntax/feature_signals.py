@@ -30,7 +30,6 @@ from synmt.syntax.signals import (
 )
 
 FeatureName = Literal["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
-LearnedName = Literal["fine_tag", "lemma", "morphology"]
 
 FeatureValues = Mapping[str, tuple[str, ...]]
 """The values of each learned feature in the training text, most frequent first."""

@@ -23,7 +23,6 @@ from synmt.evaluation.significance import (
     FEW_SEEDS,
     compare_on_resamples,
     holm,
-    paired_bootstrap,
     seeded_bootstrap,
 )
 from synmt.recipe.data import VocabularyRecipe
@@ -82,7 +81,7 @@ def test_the_interval_is_the_one_of_the_groups_sentences_alone():
     *rows, _ = rows_of(tabulate(halves(few=1), systems), "s1")
     for row, chosen in zip(rows, (slice(11), slice(11, None)), strict=True):
         one, other = (seed.score.statistics[chosen] for [seed] in systems.values())
-        compared = paired_bootstrap(one, other, METRIC.aggregate)
+        [compared] = compare_on_resamples([[one], [other]], METRIC.aggregate)
         assert row["interval"] == [compared.low, compared.high]
         assert row["difference"] == pytest.approx(compared.difference)
 

@@ -14,7 +14,7 @@ from synmt import evaluation
 from synmt.errors import SynmtError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import tokens_folder
-from synmt.evaluation.significance import paired_bootstrap
+from synmt.evaluation.significance import compare_on_resamples
 from synmt.evaluation.systems import group_paths, read_groups
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
@@ -31,7 +31,8 @@ def test_lines_in_memory_are_scored_and_compared_with_the_first():
     assert system.difference == system.value - base.value
     metric = make_metric("bleu")
     first, second = (metric.statistics(lines, REFERENCES) for lines in (FIRST, SECOND))
-    assert system.comparison == paired_bootstrap(first, second, metric.aggregate, samples=100)
+    alone = compare_on_resamples([[first], [second]], metric.aggregate, samples=100)
+    assert [system.comparison] == alone
     assert system.p_values.keys() == {"bootstrap", "randomization"}
     assert (base.difference, base.comparison, base.p_values) == (None, None, {})
     assert list(comparison.results) == ["bleu", "ter"]

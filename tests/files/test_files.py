@@ -208,5 +208,5 @@ def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):
         resolve(recipe, "en", "de")
     first, second, third = str(raised.value).splitlines()
     assert first.startswith(f"{tmx}: corpus.train: source and target are the same file")
-    assert second.startswith(f"{tmx}: this is XML")
+    assert second.startswith(f"{tmx}: this is XML or HTML")
     assert third.startswith(f"{link}: corpus.valid: source and target are the same file")

@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 from tiny import environment, write_lines, write_recipe
 
-from synmt.corpora.resolve import resolve
-from synmt.errors import UsageError
 from synmt.files.language import warn_of_file, watched
-from synmt.recipe.corpus import CorpusRecipe
 from synmt.training.pipeline import prepare
 
 ENGLISH = [
@@ -117,17 +114,3 @@ def test_windows_are_watched(caplog):
     assert caplog.messages[0].startswith(
         "text: 60 of 60 sampled lines look like language 'de', not"
     )
-
-
-def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):
-    tmx = write_lines(tmp_path / "m.tmx", ['<?xml version="1.0"?>', '<tmx version="1.4">'])
-    text, link = write_lines(tmp_path / "text", ["The monkey eats."]), tmp_path / "link"
-    link.symlink_to(text)
-    train, valid = {"source": tmx, "target": tmx}, {"source": text, "target": link}
-    recipe = CorpusRecipe.model_validate({"train": [train], "valid": valid}, strict=False)
-    with pytest.raises(UsageError) as raised:
-        resolve(recipe, "en", "de")
-    first, second, third = str(raised.value).splitlines()
-    assert first.startswith(f"{tmx}: corpus.train: source and target are the same file")
-    assert second.startswith(f"{tmx}: this is XML or HTML")
-    assert third.startswith(f"{link}: corpus.valid: source and target are the same file")
