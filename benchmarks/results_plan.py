@@ -1,29 +1,18 @@
-"""What `benchmarks/results.py` compares: the systems of a file in results/, each as a recipe with a
-seed.
+"""The plan of a comparison, a file of results/: systems, each of which is a recipe with seeds.
 
-corpus: controlled                  the first part of the names of runs, whose results are in a
-                                    folder
-                                    beside the file
-transformer: {differences_from: A, added_to: B}
-                                    a system is what its recipe adds to recipe A, added to recipe B
-set: {KEY: VALUE}                   changes of every recipe
-seeds: [1, 2, 3]
-baselines: {transformer: plain}     the system that the others of an architecture are compared with
-systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}, baseline: NAME}}
-                                    `baseline` if another system than that of its architecture
-search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one
-                                    with the
-                                    lowest loss on the validation text is compared like a system,
-                                        with all
-                                    seeds
-chosen_by_score: [NAME, …]          controls that were added because the scores of their models were
-                                    high
-pairs: [[NAME, NAME], …]            further systems that are compared with each other
-contrast: NAME                      contrastive sets
-contrasts_by: [LABEL, …]            tables of the contrastive sets by a label
-groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}, meaning: {VALUE: WHAT IT
-MEANS}}]
-                                    tables of a test set by a label, of BLEU or `exact` match
+corpus, title               begin the names of runs, and head the tables
+test, seeds                 the test set by which systems are ranked, the seeds of each system
+set: {KEY: VALUE}           changes of every recipe
+baselines: {transformer: SYSTEM}    what the systems of an architecture are compared with
+bases: {transformer: [A, B]}    a system is what its recipe adds to recipe A, added to recipe B
+systems: {SYSTEM: RECIPE}   or {SYSTEM: {recipe: RECIPE, set: {KEY: VALUE}}}, and there also
+  baseline: SYSTEM          compared with this one, not with that of the architecture
+  control_of: SYSTEM        the same model with the parser's trees
+  tested: false             its difference gets no p
+  seeds: [1]                only these, and compared by its validation loss only
+validation: [SYSTEM, …]     compared by their validation losses
+differences: {TITLE: [[SYSTEM, …], [SYSTEM, …]]}
+                            the average of the first ones minus that of the second ones
 """
 
 from __future__ import annotations
@@ -31,19 +20,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from results_stored import read_result
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, plain_message
+from synmt.errors import SynmtError, UsageError, all_in_one, plain_message, unknown_name
+from synmt.model.build import place_variants
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values, set_key
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
+from synmt.training.grid_runs import GridRun
+from synmt.training.tree_sources import tree_requirements
 
 _SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
 """The sections of a recipe that make the system; the others are those of the corpus."""
@@ -54,190 +45,137 @@ _OF_THE_MACHINE = {
     "target_parser": ("model", "workers", "device", "batch_words"),
 }
 """Keys that change nothing of what is measured; the result names the parser."""
+_UNIFORM = ("uldd", "uudd")
+"""Distributions that know nothing of the tree but its words."""
 
 
-@dataclass(frozen=True)
-class Planned:
-    """One run of the comparison.
-
-    seed: of training.
-    result: the file of the result.
-    """
-
-    system: str
-    seed: int
-    recipe: Recipe
-    result: Path
-
-    @property
-    def fingerprint(self) -> str:
-        """Identify all values of the recipe that a result depends on, apart from the seed."""
-        return fingerprint(self.recipe)
-
-
-class Strict(BaseModel):
-    """A part of a plan: frozen, without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Frame(Strict):
-    """The recipes that systems are moved between."""
-
-    differences_from: str
-    added_to: str
-
-
-class Group(Strict):
-    """A table of a test set by a label."""
-
-    test: str
-    by: str
-    metric: Literal["bleu", "exact"]
-    without: dict[str, str] = Field(default_factory=dict)
-    meaning: dict[str, str] = Field(default_factory=dict)
-
-
-class _System(Strict):
+class System(BaseModel, frozen=True, extra="forbid"):
     """A system as the plan writes it."""
 
     recipe: str
     set: dict[str, Any] = Field(default_factory=dict)
     baseline: str | None = None
+    control_of: str | None = None
+    tested: bool = True
+    seeds: list[int] | None = None
 
 
-def _in_full(given: Any) -> Any:
-    return {"recipe": given} if isinstance(given, str) else given
+def _in_full(system: Any) -> Any:
+    return {"recipe": system} if isinstance(system, str) else system
 
 
-_Systems = dict[str, Annotated[_System, BeforeValidator(_in_full)]]
-
-
-class Plan(Strict):
-    """A comparison on one corpus.
-
-    folder: of the results.
-    """
+class Plan(BaseModel, frozen=True, extra="forbid"):
+    """A comparison on one corpus."""
 
     path: Path
     corpus: str
     title: str
     test: str
     seeds: Annotated[list[int], Field(min_length=1)]
-    systems: _Systems
-    search: _Systems = Field(default_factory=dict)
+    baselines: dict[str, str]
+    bases: dict[str, tuple[str, str]] = Field(default_factory=dict)
+    systems: dict[str, Annotated[System, BeforeValidator(_in_full)]]
     set: dict[str, Any] = Field(default_factory=dict)
-    transformer: Frame | None = None
-    lstm: Frame | None = None
-    baselines: dict[str, str] = Field(default_factory=dict)
-    chosen_by_score: tuple[str, ...] = ()
-    pairs: tuple[tuple[str, str], ...] = ()
-    contrast: str | None = None
-    contrasts_by: tuple[str, ...] = ()
-    groups: tuple[Group, ...] = ()
+    validation: list[str] = Field(default_factory=list)
+    differences: dict[str, tuple[list[str], list[str]]] = Field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path) -> Plan:
         """Read a file of results/; raises UsageError."""
-        given = load_yaml(path)
-        if not isinstance(given, dict):
-            what = "not a plan: it must consist of `key: value` lines"
-            raise UsageError(what, where=str(path))
+        found = load_yaml(path)
         try:
-            return cls.model_validate({**given, "path": path})
+            plan = cls.model_validate({**found, "path": path} if isinstance(found, dict) else found)
         except ValidationError as error:
             raise all_in_one([_problem(path, problem) for problem in error.errors()]) from None
-
-    @model_validator(mode="after")
-    def _names_fit(self) -> Plan:
-        known = [*self.systems, *self.search]
-        named = [*self.baselines.values(), *self.chosen_by_score, *chain.from_iterable(self.pairs)]
-        named += [own.baseline for own in self.systems.values() if own.baseline]
-        for system in named:
-            if system not in known:
-                hint = did_you_mean(system, known)
-                raise ValueError(f"no system is named '{system}'. {hint}".rstrip())
-        return self
+        named = [*plan.baselines.values(), *plan.validation]
+        named += chain.from_iterable(chain(*plan.differences.values()))
+        named += [system.baseline for system in plan.systems.values()]
+        named += [system.control_of for system in plan.systems.values()]
+        for name in filter(None, named):
+            if name not in plan.systems:
+                raise unknown_name("system", name, plan.systems, where=str(path))
+        return plan
 
     @property
     def folder(self) -> Path:
-        """The folder of the results, next to the plan."""
+        """The folder of the results, beside the plan."""
         return self.path.with_suffix("")
 
-    @property
-    def tests(self) -> list[str]:
-        """The test sets that the plan names."""
-        return list(dict.fromkeys([self.test, *(group.test for group in self.groups)]))
+    @cached_property
+    def recipes(self) -> dict[str, Recipe]:
+        """The recipe of each system."""
+        return {system: self.recipe(system, {}) for system in self.systems}
 
-    def runs(self, changes: Mapping[str, Any]) -> Iterator[Planned]:
+    @cached_property
+    def trees(self) -> dict[str, str]:
+        """The trees that each system reads or learns from."""
+        return {system: _trees_of(recipe) for system, recipe in self.recipes.items()}
+
+    @property
+    def compared(self) -> list[str]:
+        """The systems that are compared by their translations."""
+        return [name for name, system in self.systems.items() if not system.seeds]
+
+    @property
+    def tested(self) -> list[str]:
+        """The compared systems whose difference from another one is to be tested."""
+        found = [name for name in self.compared if self.baseline(name) != name]
+        found = [name for name in found if self.kind(name) != "control"]
+        return [name for name in found if self.systems[name].tested]
+
+    def kind(self, system: str) -> str:
+        """Name the kind of a system by its trees: `parser`, `induced`, `none` or `control`."""
+        useful = self.trees[system] in ("parser", "induced", "none")
+        return self.trees[system] if useful else "control"
+
+    def architecture(self, system: str) -> str:
+        """Name the architecture of a system: `transformer` or `lstm`."""
+        return self.recipes[system].model.architecture
+
+    def baseline(self, system: str) -> str:
+        """Name the system that a system is compared with; a baseline's own is itself."""
+        return self.systems[system].baseline or self.baselines[self.architecture(system)]
+
+    def runs(self, changes: Mapping[str, Any], folder: Path = Path()) -> Iterator[GridRun]:
         """Yield the runs in order: all systems with the first seed, then with the second."""
-        found = self.found()
         for seed in self.seeds:
-            tried = self.search if seed == self.seeds[0] else (found,) if found else ()
-            for system in (*self.systems, *tried):
-                recipe = self.recipe(system, {**changes, "training.seed": seed})
-                yield Planned(system, seed, recipe, self.result(system, seed))
+            for name, system in self.systems.items():
+                if seed in (system.seeds or self.seeds):
+                    recipe = self.recipe(name, {**changes, "training.seed": seed})
+                    yield GridRun(name, recipe, folder / recipe.name)
 
     def result(self, system: str, seed: int) -> Path:
         """Return the file of a result."""
-        return self.folder / f"{file_name(system)}-seed{seed}.json"
+        return self.folder / f"{_file_name(system)}-seed{seed}.json"
 
-    def lowest_losses(self, systems: Iterable[str]) -> dict[str, float]:
-        """Read each system's lowest loss on the validation text, with the first seed, if there is
-        one."""
-        files = {system: self.result(system, self.seeds[0]) for system in systems}
-        found = {system: read_result(path) for system, path in files.items() if path.exists()}
-        return {
-            system: min(loss for _, loss in result["validation"])
-            for system, result in found.items()
-        }
-
-    def found(self) -> str | None:
-        """Name the mixture that the search has found, once all of them have been trained."""
-        tried = self.lowest_losses(self.search)
-        done = tried and len(tried) == len(self.search)
-        return min(tried, key=tried.__getitem__) if done else None
-
-    def recipe(self, system: str, changes: Mapping[str, Any]) -> Recipe:
+    def recipe(self, name: str, changes: Mapping[str, Any]) -> Recipe:
         """Make the recipe of a system."""
-        given = {**self.systems, **self.search}[system]
-        of_system = load_recipe(given.recipe)
-        architecture = of_system.model.architecture
+        system, where = self.systems[name], f"{self.path}, {name}"
+        recipe = load_recipe(system.recipe)
+        architecture = recipe.model.architecture
         if architecture not in self.baselines:
-            what = f"baselines: none is given for the {architecture} that '{system}' is"
-            do = f"Write baselines: {{{architecture}: SYSTEM}}"
-            raise UsageError(what, where=str(self.path), do=do)
-        frame = self.lstm if architecture == "lstm" else self.transformer
-        values = recipe_values(of_system if frame is None else moved(of_system, frame))
-        where = f"{self.path}, {system}"
-        try:
-            for key, value in {**self.set, **given.set, **changes}.items():
-                set_key(values, key, value)
-        except UsageError as error:
-            raise error.with_(where=where) from None
-        values["name"] = f"{self.corpus}-{file_name(system)}-seed{values['training']['seed']}"
+            raise unknown_name("baseline", architecture, self.baselines, where=where)
+        bases = self.bases.get(architecture)
+        values = recipe_values(_moved(recipe, *bases) if bases else recipe)
+        for key, value in {**self.set, **system.set, **changes}.items():
+            set_key(values, key, value)
+        values["name"] = f"{self.corpus}-{_file_name(name)}-seed{values['training']['seed']}"
         return check_recipe(values, where=where)
 
 
 def _problem(path: Path, problem: Mapping[str, Any]) -> SynmtError:
     key = ".".join(map(str, problem["loc"]))
-    what = "a plan has no such key" if problem["type"] == "extra_forbidden" else None
-    return UsageError(
-        f"{key}: {what or plain_message(problem)}".removeprefix(": "), where=str(path)
-    )
+    return UsageError(f"{key}: {plain_message(problem)}", where=str(path))
 
 
-def file_name(system: str) -> str:
-    """Write the name of a system as a part of file names."""
+def _file_name(system: str) -> str:
     return re.sub(r"[^\w.]+", "-", system).strip("-")
 
 
-def moved(system: Recipe, frame: Frame) -> Recipe:
+def _moved(system: Recipe, origin: str, target: str) -> Recipe:
     """Add what a recipe adds to one base to another base."""
-    base, values = (
-        recipe_values(load_recipe(one)) for one in (frame.differences_from, frame.added_to)
-    )
-    own = recipe_values(system)
+    own, base = recipe_values(system), recipe_values(load_recipe(origin))
+    values = recipe_values(load_recipe(target))
     for section in _SYSTEM_SECTIONS:
         for key, value in own[section].items():
             if value != base[section][key]:
@@ -246,12 +184,24 @@ def moved(system: Recipe, frame: Frame) -> Recipe:
     return check_recipe(values, where=system.name)
 
 
+def _trees_of(recipe: Recipe) -> str:
+    """Name the trees that a model reads or learns from: `parser`, `induced`, `none` or others."""
+    variants, parser = recipe.syntax.variants, recipe.parser
+    if variants and all(variant.options.get("kind") in _UNIFORM for variant in variants):
+        return "uniform"
+    needs = tree_requirements(recipe).values()
+    if any(need.to_run or need.to_learn for need in needs) or recipe.tasks.trees != "none":
+        if parser.rewire:
+            return f"rewired {parser.rewire:.0%}"
+        return "parser" if parser.control == "none" else parser.control
+    sides = place_variants(recipe.model, recipe.syntax).values()
+    placed = chain.from_iterable(chain.from_iterable(sides))
+    return "induced" if any(variant.build().induces_trees for variant in placed) else "none"
+
+
 def change(text: str) -> tuple[str, Any]:
-    """Read `section.key=value`; raises UsageError."""
-    key, equals, value = text.partition("=")
-    if not equals:
-        allowed = "Changes look like training.max_steps=100"
-        raise UsageError(f"'{text}' is not a change", allowed=allowed)
+    """Read `section.key=value`."""
+    key, _, value = text.partition("=")
     return key, parse_yaml_value(value)
 
 

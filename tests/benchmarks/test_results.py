@@ -3,7 +3,6 @@ stay the same."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from places import ROOT
 from results_compared import Results
 from results_figure import draw
 from results_page import BEGIN, END
-from results_plan import Plan
+from results_plan import Plan, fingerprint
 
 # they load matplotlib and scipy, and read all recipes
 pytestmark = pytest.mark.journey
@@ -27,62 +26,48 @@ CONTROLLED = Plan.load(ROOT / "results/controlled.yaml")
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
 def test_every_system_of_a_plan_has_a_recipe_and_a_name_of_its_own(path):
-    runs = list(Plan.load(path).runs({}))
-    assert len({run.recipe.name for run in runs}) == len({run.result for run in runs}) == len(runs)
-    assert all(run.recipe.training.seed == run.seed for run in runs)
-    of_first_seed = [run for run in runs if run.seed == 1]
-    assert len({run.fingerprint for run in of_first_seed}) == len(of_first_seed), (
-        "two systems are the same"
-    )
+    plan = Plan.load(path)
+    runs = list(plan.runs({}))
+    results = {plan.result(run.system, run.recipe.training.seed) for run in runs}
+    assert len({run.recipe.name for run in runs}) == len(results) == len(runs)
+    assert results >= set(plan.folder.glob("*-seed*.json")), "a result that no table reads"
+    prints = {fingerprint(recipe) for recipe in plan.recipes.values()}
+    assert len(prints) == len(plan.systems), "two systems are the same"
 
 
 def test_the_fingerprint_tells_recipes_apart_but_not_seeds_and_machines():
-    first, *others = (
-        next(CONTROLLED.runs(changes)).fingerprint
+    first, of_machine, other, of_seed = (
+        fingerprint(CONTROLLED.recipe("plain", changes))
         for changes in (
             {},
             {"parser.workers": 3, "training.device": "cpu"},
             {"training.max_steps": 3},
+            {"training.seed": 2},
         )
     )
-    assert others[0] == first != others[1]
-    assert {run.fingerprint for run in CONTROLLED.runs({}) if run.system == "plain"} == {first}
+    assert of_machine == of_seed == first != other
 
 
-def test_the_search_goes_by_the_validation_text_and_only_its_find_gets_all_seeds(tmp_path):
-    (tmp_path / "mixed").mkdir()
-    path = tmp_path / "mixed.yaml"
-    path.write_text(
-        "corpus: mixed\ntitle: Mixed\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\n"
-        "systems: {plain: multi30k-tiny}\n"
-        "search: {plain + a: multi30k-pascal, plain + b: multi30k-gcn}\n"
-    )
-    plan = Plan.load(path)
+def test_the_mixtures_that_were_tried_have_one_seed_and_are_compared_by_validation_loss():
+    runs = [run.system for run in CONTROLLED.runs({})]
+    assert runs.count("relative + gcn") == 3
+    assert runs.count("relative + tags") == 1
+    assert "relative + tags" not in CONTROLLED.compared
+    rows = results_tables.validation_table(Results(CONTROLLED)).rows
+    assert rows == sorted(rows, key=lambda row: row[1])
+    assert rows[0][0] == "relative + gcn"
+    assert len(rows) == 8
 
-    def names():
-        return [f"{run.system} {run.seed}" for run in plan.runs({})]
 
-    def store(system, validation):
-        stored = {
-            "system": system,
-            "seed": 1,
-            "fingerprint": "x",
-            "tests": {},
-            "validation": validation,
-        }
-        plan.result(system, 1).write_text(json.dumps(stored))
-
-    assert names() == ["plain 1", "plain + a 1", "plain + b 1", "plain 2"]
-    store("plain + a", [[5, 3.0], [10, 2.5]])
-    assert plan.found() is None, "the other one may be better"
-    store("plain + b", [[5, 2.4], [10, 2.6]])
-    assert names() == ["plain 1", "plain + a 1", "plain + b 1", "plain 2", "plain + b 2"]
-    store("plain", [[10, 2.7]])
-    assert results_tables.search_table(plan).rows == [
-        ["plain + b", 2.4],
-        ["plain + a", 2.5],
-        ["plain alone", 2.7],
-    ]
+def test_other_trees_are_those_of_the_recipes():
+    trees = CONTROLLED.trees
+    for name, system in CONTROLLED.systems.items():
+        if system.control_of:
+            assert trees[system.control_of] == "parser", name
+            assert CONTROLLED.kind(name) == "control", name
+    assert {trees[name] for name in ("plain", "relative", "fa")} == {"none"}
+    assert {trees[name] for name in ("sa", "tree-attention", "latent-graph")} == {"induced"}
+    assert trees["pascal, rewired 50 %"] == "rewired 50%"
 
 
 def test_the_pages_say_what_the_results_say(tmp_path):
@@ -104,39 +89,35 @@ def test_tables_are_made_of_what_there_is(tmp_path, kept):
     results = Results(Plan.load(tmp_path / "results/multi30k.yaml"))
     assert list(results_page.comparison([results]))
     draw([results], tmp_path / "figure.png")
-    assert not [one for one in results.lines if one.is_real and not one.difference.seeded]
+    assert not [one for one in results.gains.values() if one.is_significant and not one.freedom]
 
 
-NUMBER = re.compile(r"[+-]?\d+\.\d\d+")
-# what a GPU adds is estimated from all runs, and in no table
-OF_GPUS = re.compile(r"Allowing for system and seed[^;]*;")
+NUMBER = re.compile(r"[+-]?\d+\.\d+")
 
 
 def numbers(text):
-    """Find the numbers with two decimals in a text, as their signs and digits."""
+    """Find the numbers with decimals in a text, as their signs and digits."""
     return set(NUMBER.findall(text.replace("−", "-")))
 
 
-def section(text, title):
-    """Cut the part of a page from one heading to the next one of its level."""
-    return text.partition(f"\n## {title}")[2].partition("\n## ")[0]
-
-
 def test_the_numbers_in_the_sentences_are_those_of_the_tables():
-    page, groups = (
-        (ROOT / f"docs/{name}.md").read_text() for name in ("results", "results-by-group")
-    )
-    written, _, made = page.partition(BEGIN)
-    made = made.partition(END)[0]
-    claims = written.partition("\n- **")[2].partition("## How to read")[0]
-    assert claims.partition("\n\n")[0] in (ROOT / "README.md").read_text()
-    titles = "|".join(re.findall(r"^## (.*): all systems", made, flags=re.MULTILINE))
-    _, *said = re.split(rf"\*({titles})\*:", OF_GPUS.sub("", re.sub(r"\s+", " ", claims)))
-    for title, sentences in zip(said[::2], said[1::2], strict=True):
-        tables = section(made, f"{title}: all systems") + section(groups, title)
-        # a number without a sign is written so where a word says which one is larger
-        known = numbers(tables) | {one.lstrip("+-") for one in numbers(tables)}
-        assert not numbers(sentences) - known, title
-        for name, gain in re.findall(r"`([^`]+)` \(?([+−]\d+\.\d+)(?!\d| to)", sentences):
-            rows = re.findall(rf"^\| {re.escape(name)} +\|.*", tables, flags=re.MULTILINE)
-            assert numbers(gain) <= numbers(" ".join(rows)), name
+    page = (ROOT / "docs/results.md").read_text()
+    before, _, rest = page.partition(BEGIN)
+    made, _, after = rest.partition(END)
+    answer = before[before.index("- **") :].partition("\n\n")[0]
+    assert answer in (ROOT / "README.md").read_text()
+    of_corpus = re.split(r"^## (.*)$", made, flags=re.MULTILINE)
+    tables = dict(zip(of_corpus[1::2], of_corpus[2::2], strict=True))
+    written = before + after.partition("\n## Translation of Multi30k")[0]
+    for paragraph in re.split(r"\n\n|\n- ", written):
+        text = re.sub(r"\s+", " ", paragraph)
+        # what names no corpus is about any of them
+        parts = ["", *re.split(rf"\*({'|'.join(tables)})\*:", text)]
+        for title, sentences in zip(parts[::2], parts[1::2], strict=True):
+            known = numbers(tables.get(title, made))
+            # a number without a sign is written so where a word says which one is larger
+            known |= {number.lstrip("+-") for number in known}
+            assert not numbers(sentences) - known, title
+            for name, gain in re.findall(r"`([^`]+)` \(?([+−]\d+\.\d+)(?!\d| to)", sentences):
+                rows = re.findall(rf"^\| {re.escape(name)} +\|.*", made, flags=re.MULTILINE)
+                assert numbers(gain) <= numbers(" ".join(rows)), name

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from results_statistics import (
-    Compared,
-    Design,
-    Resampled,
-    average,
+    Comparison,
+    adjusted,
+    average_difference,
     seed_variances,
-    times_as_long,
     unstable_systems,
 )
+from results_times import times_as_long
 
 pytestmark = pytest.mark.journey
 
@@ -25,56 +23,43 @@ def mean(totals):
 
 
 def alike(systems, **groups):
-    """Compare all systems with the first one; those not in `groups` vary alike."""
-    first, *others = systems
-    return Design(
-        dict.fromkeys(systems, first), others, {name: groups.get(name, "x") for name in systems}
-    )
+    """Name the group of each system; those not in `groups` vary alike."""
+    return {name: groups.get(name, "x") for name in systems}
 
 
-def compared(counts, design):
-    return Compared(Resampled(counts, mean), design)
-
-
-def steady(scores):
-    """Make the counts of 20 sentences that all have the score of their seed, so that sentences make
+def steady(scores, **groups):
+    """Compare systems by 20 sentences that all have the score of their seed, so that sentences make
     no difference."""
-    return {
+    counts = {
         system: [np.array([[one, 1.0]] * 20) for one in seeds] for system, seeds in scores.items()
     }
+    return Comparison(counts, mean, alike(scores, **groups))
 
 
-def variances(scores, design):
-    return seed_variances(Resampled(steady(scores), mean), design)
+def variances(scores, **groups):
+    return seed_variances(scores, dict.fromkeys(scores, 0.0), alike(scores, **groups))
 
 
 def test_the_pooled_variance_is_that_of_all_deviations_from_the_means():
     scores = {"a": [1.0, 3.0, 5.0], "b": [10.0], "c": [2.0, 2.5]}
     deviations = [(1 - 3) ** 2, 0, (5 - 3) ** 2, 0.25**2, 0.25**2]
-    [pooled] = set(variances(scores, alike(scores)).values())
+    [pooled] = set(variances(scores).values())
     assert pooled.freedom == 3
     assert pooled.value == pytest.approx(sum(deviations) / 3)
-    apart = variances(scores, alike(scores, c="y"))
+    apart = variances(scores, c="y")
     assert apart["a"] is apart["b"]
     assert (apart["a"].value, apart["c"].value) == pytest.approx((4.0, 0.125))
-    [without] = set(variances({"a": [1.0], "b": [2.0]}, alike("ab")).values())
+    [without] = set(variances({"a": [1.0], "b": [2.0]}).values())
     assert (without.value, without.freedom) == (0.0, 0)
 
 
-def test_systems_that_fail_with_some_seeds_have_their_own_variance():
-    """Two at once, so that neither hides the other; the rest is pooled without them."""
+def test_systems_that_fail_with_some_seeds_are_unstable():
+    """Two at once, so that neither hides the other."""
     random = np.random.default_rng(4)
     others = {f"steady {n}": list(random.normal(90, 1, 3)) for n in range(6)}
     scores = {"first": [90.0, 30.0], **others, "second": [91.0, 90.0, 35.0], "single": [50.0]}
-    unstable = unstable_systems(scores)
-    assert unstable == {"first", "second"}
-    found = variances(scores, replace(alike(scores), unstable=unstable))
-    assert found["first"].value == pytest.approx(2 * 30**2)
-    assert (found["first"].freedom, found["second"].freedom) == (1, 2)
-    pooled = np.mean([np.var(seeds, ddof=1) for seeds in others.values()])
-    assert {found[name] for name in others} == {found["single"]}
-    assert found["single"].value == pytest.approx(pooled)
-    assert found["single"].freedom == 12
+    assert unstable_systems(scores) == {"first", "second"}
+    assert unstable_systems({"single": [50.0]}) == unstable_systems({}) == set()
 
 
 @pytest.mark.parametrize("of_seeds", [0.0, 0.3, 2.0])
@@ -92,30 +77,26 @@ def test_intervals_contain_the_true_difference_as_often_as_they_say(of_seeds):
             ]
             for name in "abcdefg"
         }
-        inside += [
-            line.difference.low < 0 < line.difference.high
-            for line in compared(counts, alike(counts)).lines()[1:]
-        ]
+        compared = Comparison(counts, mean, alike(counts))
+        intervals = [compared.difference({other: 1, "a": -1}).interval for other in "bcdefg"]
+        inside += [interval.low < 0 < interval.high for interval in intervals]
     assert 0.92 <= np.mean(inside) <= 0.98
 
 
 def test_what_has_no_result_yet_counts_as_a_test_and_what_has_no_seeds_does_not():
     scores = {"plain": [50.0, 51.0], "a": [52.0, 52.5], "alone": [60.0]}
-    design = alike(scores, alone="y")
-    first = {line.system: line.difference for line in compared(steady(scores), design).lines()}
-    assert first["alone"].p is None
-    # a and the single seed, which is planned with more
-    assert first["a"].p == pytest.approx(2 * first["a"].unadjusted_p())
-    planned = replace(design, tested=["a", "alone", "later", "last"])
-    second = {line.system: line.difference for line in compared(steady(scores), planned).lines()}
-    assert second["a"].p == pytest.approx(4 * first["a"].unadjusted_p())
+    compared = steady(scores, alone="y")
+    found = {name: compared.difference({name: 1, "plain": -1}) for name in ("a", "alone")}
+    assert adjusted(found)["alone"].p is None
+    assert adjusted(found)["a"].p == pytest.approx(found["a"].unadjusted_p())
+    assert adjusted(found, tests=4)["a"].p == pytest.approx(4 * found["a"].unadjusted_p())
 
 
 def test_an_average_over_the_same_baseline_counts_its_variance_once():
     """Sentences do not vary: the seeds of a and b have a part of a half each, those of plain count
     whole."""
     scores = {"plain": [50.0, 51.0], "a": [52.0, 54.0], "b": [51.0, 52.0]}
-    found = compared(steady(scores), alike(scores)).contrast(average({"a": "plain", "b": "plain"}))
+    found = steady(scores).difference(average_difference(["a", "b"], ["plain", "plain"]))
     pooled = np.mean([np.var(seeds, ddof=1) for seeds in scores.values()])
     assert found.value == pytest.approx((53.0 + 51.5) / 2 - 50.5)
     assert found.error == pytest.approx(math.sqrt(pooled / 2 * (1 / 4 + 1 / 4 + 1)))
