@@ -165,7 +165,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
 
 def _problem(path: Path, problem: Mapping[str, Any]) -> SynmtError:
     key = ".".join(map(str, problem["loc"]))
-    return UsageError(f"{key}: {plain_message(problem)}", where=str(path))
+    return UsageError(f"{key}: {plain_message(problem)}".removeprefix(": "), where=str(path))
 
 
 def _file_name(system: str) -> str:
