@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, Cluster, Device
-from synmt.cli.options import command
+from synmt.cli.options import Typed, command
+from synmt.errors import UsageError
 from synmt.files.writing import is_stream
 from synmt.options import Option
 
@@ -82,8 +83,11 @@ class ParseArguments:
     ] = False
 
 
+_FOR_FILES = ("workers", "shard_lines", "overwrite", "cluster")
+
+
 @command
-def parse(options: ParseArguments) -> None:
+def parse(options: ParseArguments, typed: Typed) -> None:
     """Parse raw text: one dependency tree for each line, in CoNLL-U.
 
     With -o, the text is parsed in shards: after an interruption, the same command continues with
@@ -93,10 +97,16 @@ def parse(options: ParseArguments) -> None:
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
+    from synmt.files.language import warn_of_file
     from synmt.parsing.official import fetch
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.data import parser_model
 
+    output = None if str(options.output) == "-" else options.output
+    in_shards = output is not None and not is_stream(output)
+    for name in () if in_shards else _FOR_FILES:
+        if name in typed:
+            raise UsageError(f"{typed[name]} needs an output file", do="Add `-o FILE`")
     if parser_model(options.model, options.language) == "official":
         fetch(options.language, options.package)
     parser = StanzaParser(
@@ -109,11 +119,12 @@ def parse(options: ParseArguments) -> None:
         pretokenized=options.pretokenized,
     )
     parser = parser.with_features() if options.features else parser
-    output = None if str(options.output) == "-" else options.output
-    if output is None or is_stream(output):
-        _to_stream(options.source, output, parser)
-    else:
+    if options.source != "-":
+        warn_of_file(Path(options.source), options.language)
+    if output is not None and in_shards:
         _to_file(options, output, parser)
+    else:
+        _to_stream(options.source, output, parser)
 
 
 def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
@@ -129,13 +140,10 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
 
 
 def _to_file(options: ParseArguments, output: Path, parser: StanzaParser) -> None:
-    from synmt.files.language import warn_of_file
     from synmt.files.reading import known_lines
     from synmt.parallel.engine import using_cluster
     from synmt.parsing.bulk import parse_file
 
-    if options.source != "-":
-        warn_of_file(Path(options.source), options.language)
     steps = parse_file(
         options.source,
         output,

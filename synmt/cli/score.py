@@ -178,6 +178,10 @@ class ScoreArguments:
 
 
 _FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
+_FOR_TRANSLATIONS = (
+    *("systems", "reference", "test_set", "metrics", "on", "tokenize", "lowercase"),
+    *("comet_model", "beer_folder", "sentences", "cost", "group_seeds", "tests"),
+)
 
 
 @command
@@ -207,12 +211,15 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
 
 
 def _check(options: ScoreArguments, typed: Typed) -> None:
-    """Refuse options of models for translations, and a task that lacks some."""
+    """Refuse options that do not apply to the task, and a task that lacks some."""
     task = "--contrast" if options.contrast else "--target" if options.target else ""
-    for name in () if task else _FOR_MODELS:
+    for name in _FOR_TRANSLATIONS if task else _FOR_MODELS:
         if name in typed:
-            do = "Let models score texts by --target or --contrast"
-            raise UsageError(f"{typed[name]} does not apply to translations", do=do)
+            what = f"{typed[name]} does not apply to {task or 'translations'}"
+            do = "Leave it out" if task else "Let models score texts by --target or --contrast"
+            raise UsageError(what, do=do)
+    if options.contrast and options.target:
+        raise UsageError("--target does not apply to --contrast", do="Leave one of them out")
     if task and not options.runs:
         raise UsageError(f"{task} needs a model", do="Add `--run RUN`")
     if task == "--target" and (not options.source or len(options.runs) > 1):

@@ -147,6 +147,6 @@ def _module(name: str, where: str, code: Path | None) -> ModuleType | None:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         # one that exists but imports another that is missing says so itself
-        if not module.startswith(str(error.name)):
+        if not f"{module}.".startswith(f"{error.name}."):
             raise
         return None

@@ -130,7 +130,7 @@ class Log:
     def __init__(self, folder: Path, resumed_at: int) -> None:
         self.path = folder / "log.jsonl"
         _drop_after(self.path, resumed_at)
-        self._board = _tensorboard(folder / "tensorboard")
+        self._board = _tensorboard(folder / "tensorboard", resumed_at)
 
     def write(self, record: LogRecord) -> None:
         """Append one record."""
@@ -170,9 +170,10 @@ def _drop_after(path: Path, step: int) -> None:
         out.writelines(f"{line}\n" for line in lines_to_keep)
 
 
-def _tensorboard(folder: Path) -> Any:
+def _tensorboard(folder: Path, resumed_at: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder))
+    # it hides what an interrupted run wrote after its last checkpoint
+    return SummaryWriter(str(folder), purge_step=resumed_at + 1)

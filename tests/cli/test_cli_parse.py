@@ -66,6 +66,10 @@ MISTAKES = """
 --lang xx --model compact => 2 no compact model for the language 'xx'
 --nope => 2 No such option
 --workers 0 => 2 --workers
+--workers 3 => 2 --workers needs an output file. Add `-o FILE`
+-o - --shard-lines 5 => 2 --shard-lines needs an output file
+--overwrite => 2 --overwrite needs an output file
+--cluster tcp://nohost:1 => 2 --cluster needs an output file
 nowhere.txt => 1 nowhere.txt: cannot read the file
 --model nowhere => 1 nowhere: Stanza models for 'en' not found. A folder of models has
 --lang fr --model official => 1 stanza.download('fr')
@@ -84,6 +88,13 @@ def test_a_mistake_is_one_message_and_an_exit_code(tmp_path, monkeypatch, case):
     assert message in done.stderr.decode()
     assert b"Traceback" not in done.stderr
     assert done.stdout == b""
+
+
+def test_a_file_in_another_language_is_named_also_before_standard_output(tmp_path):
+    text = "Der Junge sieht den Hund im Garten.\n" * 10
+    (tmp_path / "text.de").write_text(text, encoding="utf-8")
+    said = synmt("parse", tmp_path / "text.de", "--lang", "en").stderr.decode()
+    assert "10 of 10 sampled lines look like language 'de', not 'en'" in said
 
 
 def test_a_closed_pipe_ends_the_command_without_complaint():

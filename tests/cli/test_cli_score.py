@@ -193,6 +193,10 @@ runs/plain | runs/plain: no such file or run folder
 --contrast controlled | --contrast needs a model. Add `--run RUN`
 --run runs/a | runs/a: no such file or run folder
 --run a --target t | --target needs --source
+--run a --contrast controlled -m bleu | does not apply to --contrast. Leave it out
+--run a --source s --target t --cost | --cost does not apply to --target
+--run a --source s --target t --contrast c | --target does not apply to --contrast
+a.de --run a --source s --target t | does not apply to --target
 --run a --device cpu | --device does not apply to translations
 --model a b --source s --target t | --target needs --source and one model
 --model a --source - --target - | read only once, not by source and target

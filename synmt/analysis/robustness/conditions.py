@@ -183,6 +183,7 @@ def measure(
     plain = translator.with_control(UNCHANGED)
     target = plain.tokenizers["target"]
     scores, texts = list[Score](), list[list[str]]()
+    source = outputs.raw_source or outputs.source
     with progress("translating", len(own.lines) * len(conditions), "lines") as advance:
         for trees in conditions.values():
             found = []
@@ -191,7 +192,7 @@ def measure(
                     translation = words if metric.on_tokens else joined(words, target)
                     found.append(translation.text)
                     advance(1)
-            scores.append(score(metric, found, outputs.reference, outputs.source))
+            scores.append(score(metric, found, outputs.reference, source))
             texts.append(found)
     compared = compare_on_resamples([[one.statistics] for one in scores], metric.aggregate)
     outcomes = []
