@@ -97,11 +97,13 @@ def run_forward(
     model, longest = translator.model, translator.max_pieces
     for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
         examples, sentences = list[Example](), list[SentencePass]()
-        for one in chosen:
-            pieces = translator.target.encode("" if targets is None else targets[one.index])
-            examples.append(replace(one.example, target=pieces.ids[:longest]))
-            dropped = one.dropped + max(0, len(pieces.ids) - longest)
-            sentences.append(SentencePass(one.index, one.spans, pieces.spans[:longest], dropped))
+        for source in chosen:
+            pieces = translator.target.encode("" if targets is None else targets[source.index])
+            examples.append(replace(source.example, target=pieces.ids[:longest]))
+            dropped = source.dropped + max(0, len(pieces.ids) - longest)
+            sentences.append(
+                SentencePass(source.index, source.spans, pieces.spans[:longest], dropped)
+            )
         batch = collate(examples, translator.reading).to(translator.device)
         with capture(model, what) as captured:
             memory, _ = model.remember(batch.source, batch.source_signals)

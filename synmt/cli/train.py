@@ -250,8 +250,8 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
         stop.set()
         signal.signal(number, old[number])
         # a signal may arrive while another message is being written: a thread waits for its end
-        said = "stopping after this step (a second signal: at once) ..."
-        threading.Thread(target=console.remark, args=(said,)).start()
+        message = "stopping after this step (a second signal: at once) ..."
+        threading.Thread(target=console.remark, args=(message,)).start()
 
     old: dict[int, Any] = {
         number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)

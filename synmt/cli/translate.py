@@ -143,10 +143,10 @@ _SEARCH = (
     Declared("sample", bool, _SAMPLE, default=False),
     *declared(Sampling),
 )
-_DRAWING = [one.name for one in fields(Sampling)]
+_DRAWING = [field.name for field in fields(Sampling)]
 
 
-@partial(command, own=[one.parameter() for one in _SEARCH])
+@partial(command, own=[declaration.parameter() for declaration in _SEARCH])
 def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 

@@ -203,12 +203,15 @@ def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
 def _others(run: Run, content: Content) -> Iterator[Path]:
     """Find what is in a run folder but not in its new content; a folder includes all that is in
     it."""
-    kept = {Path(name) for name in content}
-    kept |= {parent for path in kept for parent in path.parents} | {Path("lock"), Path("run.json")}
+    names_in_content = {Path(name) for name in content}
+    names_in_content |= {parent for path in names_in_content for parent in path.parents} | {
+        Path("lock"),
+        Path("run.json"),
+    }
     found: Sequence[Path] = sorted(run.folder.rglob("*"))
     for path in found:
         name = path.relative_to(run.folder)
-        if name not in kept and name.parent in kept:
+        if name not in names_in_content and name.parent in names_in_content:
             yield path
 
 

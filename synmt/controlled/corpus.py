@@ -128,7 +128,10 @@ def write_corpus(folder: Path, examples: Parts) -> None:
         )
         _write(folder / f"{part}.en.conllu", trees)
         if part in ("test", "hard"):
-            rows = [LABELS, *((one.phenomenon, str(one.attractors), one.split) for one in members)]
+            rows = [
+                LABELS,
+                *((member.phenomenon, str(member.attractors), member.split) for member in members),
+            ]
             _write(folder / f"{part}.labels.tsv", ("\t".join(row) + "\n" for row in rows))
 
 

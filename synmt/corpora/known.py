@@ -78,8 +78,8 @@ class PublicSource:
 
     def places(self) -> list[Path]:
         """List the folders where files of owners are looked for, in order."""
-        own = os.environ.get(f"SYNMT_{self.owners.upper()}")
-        return [*([Path(own).expanduser()] if own else []), *corpus_folders(self.owners)]
+        folder = os.environ.get(f"SYNMT_{self.owners.upper()}")
+        return [*([Path(folder).expanduser()] if folder else []), *corpus_folders(self.owners)]
 
 
 @dataclass(frozen=True, kw_only=True)

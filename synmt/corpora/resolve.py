@@ -116,8 +116,8 @@ def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:
     splits: dict[str, list[str]] = {}
     for split, item in items_by_split(recipe):
         if item.id is not None:
-            own = split_of(item.id, split) if item.id in KNOWN_CORPORA else split
-            splits.setdefault(item.id, []).append(own)
+            used_split = split_of(item.id, split) if item.id in KNOWN_CORPORA else split
+            splits.setdefault(item.id, []).append(used_split)
     return splits
 
 

@@ -148,8 +148,8 @@ def _rows(
     table = ArrowTable(text)
     lines, pieces = table.numbers("line"), table.lists(side)
     before = [int(tag != "") for tag in tags_of_lines(parts, lines)]
-    kept = {line: (pieces[row], before[row]) for row, line in enumerate(lines.tolist())}
-    return [TreeRow(tree, *kept.get(tree.line - 1, (None, 0))) for tree in trees]
+    row_of_line = {line: (pieces[row], before[row]) for row, line in enumerate(lines.tolist())}
+    return [TreeRow(tree, *row_of_line.get(tree.line - 1, (None, 0))) for tree in trees]
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class StoredTrees:
         spans = np.zeros((len(parents), 2), dtype=np.int64)
         if self._before is not None:
             spans = self._spans(_PLACES[True], row)
-        given = _CONSTITUENTS[0] in self._columns
+        has_constituents = _CONSTITUENTS[0] in self._columns
         parse = Parse(
             words=[""] * len(parents),
             spans=spans,
@@ -108,7 +108,7 @@ class StoredTrees:
             relations=self._strings("relations", row),
             tags=self._strings("tags", row),
             arcs=None if self._arc_names is None else self._arcs(row, self._arc_names),
-            constituents=self._spans(_CONSTITUENTS, row) if given else None,
+            constituents=self._spans(_CONSTITUENTS, row) if has_constituents else None,
             features={name: self._strings(name, row) for name in self._features},
         )
         if self._before is None:

@@ -165,7 +165,7 @@ def search(
     if not all(results):
         raise broken_weights()
     for hypotheses in results:
-        hypotheses.sort(key=lambda one: -one.score)
+        hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
     if options.groups > 1:
         results = [_distinct(hypotheses)[: options.n_best] for hypotheses in results]
     return results
@@ -174,8 +174,8 @@ def search(
 def _distinct(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     """Remove what several groups have found, except where it comes first."""
     distinct: dict[tuple[int, ...], Hypothesis] = {}
-    for one in hypotheses:
-        distinct.setdefault(tuple(one.ids), one)
+    for hypothesis in hypotheses:
+        distinct.setdefault(tuple(hypothesis.ids), hypothesis)
     return list(distinct.values())
 
 

@@ -123,8 +123,8 @@ def joined(translation: Translation, tokenizer: WordTokenizer) -> Translation:
     if not tokenizer.tokenizes:
         return translation
     candidates = [
-        replace(one, text=tokenizer.join(one.text), tokens=one.text)
-        for one in translation.candidates
+        replace(candidate, text=tokenizer.join(candidate.text), tokens=candidate.text)
+        for candidate in translation.candidates
     ]
     other = translation.other and joined(translation.other, tokenizer)
     return replace(translation, candidates=tuple(candidates), other=other)

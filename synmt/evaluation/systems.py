@@ -145,7 +145,9 @@ def matching(path: Path) -> list[Path]:
         return [path]
     matches = sorted(map(Path, glob.glob(str(path))))
     # `runs/*` also matches folders of other things
-    matches = [one for one in matches if not one.is_dir() or (one / "run.json").exists()] or matches
+    matches = [
+        matched for matched in matches if not matched.is_dir() or (matched / "run.json").exists()
+    ] or matches
     if not matches:
         raise SynmtError("no such file or run folder", where=printable(path))
     return matches

@@ -135,7 +135,7 @@ def _parts(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def _count(votes: Counter[str], language: str) -> int:
-    return sum(votes[one] for one in _relatives(language))
+    return sum(votes[relative] for relative in _relatives(language))
 
 
 def _relatives(language: str) -> set[str]:

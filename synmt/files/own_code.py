@@ -150,11 +150,11 @@ def own_code(names: Iterable[str], copies: Path | None = None) -> dict[str, OwnC
 
 def changed_code(names: Iterable[str], copies: Path) -> list[str]:
     """List the packages of modules that are not those of a run's copies any more."""
-    kept = own_code(names, copies)
+    copied = own_code(names, copies)
     return [
         package
         for package, code in own_code(names).items()
-        if package in kept and kept[package].digest != code.digest
+        if package in copied and copied[package].digest != code.digest
     ]
 
 

@@ -156,9 +156,11 @@ class StanzaParser:
         """Make the same parser with all features that its models give; raises UsageError if they
         lack a needed one."""
         with self._naming_model():
-            given = stanza_models.features_of(self._model_files())
-        stanza_models.check_features(needed, given, f"the {self.model} model for '{self.language}'")
-        return self._with(features=given)
+            features = stanza_models.features_of(self._model_files())
+        stanza_models.check_features(
+            needed, features, f"the {self.model} model for '{self.language}'"
+        )
+        return self._with(features=features)
 
     def _with(self, **values: Any) -> StanzaParser:
         other = copy.copy(self)

@@ -75,8 +75,8 @@ def read_brackets(text: str) -> tuple[list[str], IntArray]:
 def ordered(spans: Iterable[Sequence[int]]) -> IntArray:
     """Order spans, once each, an outer one before an inner one, and drop those of one word or none:
     (N, 2)."""
-    kept = {(start, end) for start, end in spans if end - start > 1}
-    return _as_array(sorted(kept, key=lambda span: (span[0], -span[1])))
+    longer = {(start, end) for start, end in spans if end - start > 1}
+    return _as_array(sorted(longer, key=lambda span: (span[0], -span[1])))
 
 
 def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:

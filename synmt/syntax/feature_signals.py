@@ -165,10 +165,10 @@ def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
     """
     values = parse.features.get(SCENES) or ["_"] * len(parse)
     scenes = [set(value.split(",")) - {"_"} for value in values]
-    shared = [[1 if own & other else 0 for other in scenes] for own in scenes]
+    shared = [[1 if scenes_of_word & other else 0 for other in scenes] for scenes_of_word in scenes]
     table = np.array(shared, dtype=np.int64).reshape(len(parse), len(parse))  # (W, W)
     result = over_pieces(table, word_of, 0)  # (T, T)
-    alone = np.array([not own for own in scenes] + [False])  # (W + 1,) the last is for specials
+    alone = np.array([not of_word for of_word in scenes] + [False])  # (W + 1,) the last: specials
     result[alone[word_of]] = 1
     np.fill_diagonal(result, 1)
     return result

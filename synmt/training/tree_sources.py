@@ -185,15 +185,15 @@ def find_source(
 ) -> TreeSource:
     """Find where the trees of a side come from; raises SynmtError for a parser whose model is
     missing."""
-    given = all_given_trees(recipe, corpus, side, requirements)
+    given_trees = all_given_trees(recipe, corpus, side, requirements)
     parser = None
-    if not given:
+    if not given_trees:
         parser = make_parser(recipe, side)
         if requirements.arcs:
             parser = parser.with_arcs()
         if requirements.of_parser:
             parser = parser.with_features(requirements.of_parser)
-    files = {split: path for split, path in given.items() if split in requirements.splits}
+    files = {split: path for split, path in given_trees.items() if split in requirements.splits}
     source = TreeSource(side, requirements, files, parser, whole=recipe.vocabulary.dropout > 0)
     # the name depends on the files of the model, so this looks for them
     assert source.name
@@ -257,8 +257,8 @@ def _check_features(path: Path, requirements: TreeRequirements) -> None:
     parses = [] if is_brackets(path) else [parse for _, parse in islice(read_conllu(path), _FIRST)]
     found = {name for parse in parses for name in parse.features}
     if requirements.of_parser:
-        given = [name for name in FEATURES if name in found]
-        check_features(requirements.of_parser, given, str(path))
+        features = [name for name in FEATURES if name in found]
+        check_features(requirements.of_parser, features, str(path))
     if SCENES in requirements.features and SCENES not in found:
         raise without_scenes(str(path))
 

@@ -203,7 +203,9 @@ def join(sentences: Sequence[HeadStatistics]) -> HeadStatistics:
             "there are no sentences to measure: all are empty, or longer than the model takes"
         )
     names = [field.name for field in fields(HeadStatistics)]
-    columns = [np.concatenate([getattr(one, name) for one in sentences], -1) for name in names]
+    columns = [
+        np.concatenate([getattr(sentence, name) for sentence in sentences], -1) for name in names
+    ]
     return HeadStatistics(*columns)
 
 

@@ -136,10 +136,10 @@ def gated_words(sentences: Iterable[GatedSentence], *, without: str = "") -> Gat
     words are skipped."""
     # starts with empty arrays: np.concatenate needs at least one
     columns = [(np.zeros(0, str), np.zeros(0), np.zeros(0, int), np.zeros(0), np.zeros(0))]
-    for one in sentences:
-        tags = np.array(one.tags, dtype=str)  # (W,)
-        real = ~np.isnan(one.norms) & (tags != without)  # (W,)
-        norms = one.norms[real]
+    for sentence in sentences:
+        tags = np.array(sentence.tags, dtype=str)  # (W,)
+        real = ~np.isnan(sentence.norms) & (tags != without)  # (W,)
+        norms = sentence.norms[real]
         if len(norms):
             first = norms == norms.max()
             number = np.full(len(norms), len(columns) - 1)  # (W,)

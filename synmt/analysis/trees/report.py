@@ -211,7 +211,7 @@ def _rule_table(compared: Sequence[TreeRow], gold: Counter[Rule]) -> Table:
     """Make the table of the grammar, without rows where the gold trees have no tags."""
     grammars = [gold, *(row.rules for row in compared)]
     rows = [
-        [" → ".join(rule), *(share_of_rule(rule, one) for one in grammars)]
+        [" → ".join(rule), *(share_of_rule(rule, grammar) for grammar in grammars)]
         for rule, _ in gold.most_common(_MOST_RULES)
     ]
     names = ["gold", *(row.name for row in compared)]

@@ -61,9 +61,9 @@ def join_alignments(
     2)."""
     starts = zip(source.starts.tolist(), reference.starts.tolist(), strict=True)
     pairs = [
-        (start + one, other_start + other)
-        for (start, other_start), some in zip(starts, alignments, strict=True)
-        for one, other in some
+        (start + source_word, other_start + reference_word)
+        for (start, other_start), sentence_pairs in zip(starts, alignments, strict=True)
+        for source_word, reference_word in sentence_pairs
     ]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -73,7 +73,7 @@ def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
     name the systems; one whose model cannot read the text is left out."""
     found = dict[str, list[DoubleArray | None]]()
     for system in texts.systems:
-        seed = next((one for one in system.seeds if one.run), None)
+        seed = next((seed for seed in system.seeds if seed.run), None)
         if seed and seed.run:
             lines = seed.as_read().source, seed.as_read().reference
             try:
@@ -88,7 +88,7 @@ def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
     # a line that one model cannot read is aligned by the others
     means = []
     for of_line in zip(*found.values(), strict=True):
-        known = [one for one in of_line if one is not None]
+        known = [matrix for matrix in of_line if matrix is not None]
         means.append(np.sum(known, axis=0) if known else None)
     return most_attended(means), list(found)
 
@@ -107,13 +107,15 @@ def by_aligned_words(
     translated words, and recall only.
     """
 
-    def align(one: TranslatedText) -> IntArray:
-        seed, lines = one.outputs, one.outputs.as_read()
+    def align(translation: TranslatedText) -> IntArray:
+        seed, lines = translation.outputs, translation.outputs.as_read()
         # a file is raw text, unless words are scored
         raw = seed.run is None and not seed.scoring.on_tokens
         run = seed.run or texts.run_folders[0]
-        found = attention(run, (lines.source, lines.hypothesis), texts.source, one.words, raw=raw)
-        return join_alignments(most_attended(found), texts.source, one.words)
+        found = attention(
+            run, (lines.source, lines.hypothesis), texts.source, translation.words, raw=raw
+        )
+        return join_alignments(most_attended(found), texts.source, translation.words)
 
     aligned = list(map(align, texts.translations)) if options.alignments is None else []
     return [
@@ -123,8 +125,8 @@ def by_aligned_words(
             side="target",
             words=carry_over(group.words, pairs, len(texts.reference)),
             translated=[
-                carry_over(group.words, own, len(one.words))
-                for own, one in zip(aligned, texts.translations, strict=False)
+                carry_over(group.words, aligned_words, len(translation.words))
+                for aligned_words, translation in zip(aligned, texts.translations, strict=False)
             ],
         )
         for group in groups
@@ -191,8 +193,8 @@ def attention(
         sources = translator.tokenizers["source"].tokenize_lines(sources)
         targets = translator.tokenizers["target"].tokenize_lines(targets)
     places = (
-        [locate_words(words, line) for words, line in zip(text.lines, some, strict=True)]
-        for text, some in ((source, sources), (target, targets))
+        [locate_words(words, line) for words, line in zip(text.lines, lines_of_text, strict=True)]
+        for text, lines_of_text in ((source, sources), (target, targets))
     )
     return word_attention(translator, sources, targets, *places)
 
@@ -200,4 +202,4 @@ def attention(
 def most_attended(weights: Iterable[DoubleArray | None]) -> list[list[Pair]]:
     """Align each target word with the source word that it attends to most; lines without attention
     have no pairs."""
-    return [[] if one is None else best_pairs(one) for one in weights]
+    return [[] if matrix is None else best_pairs(matrix) for matrix in weights]

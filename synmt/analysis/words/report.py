@@ -48,7 +48,7 @@ def analyze_words(options: WordOptions) -> Report:
         parts += [*tables, Figure(draw=partial(draw_results, tables[:1]), caption=CAPTION)]
         figures.append(tables[0])
     if options.ngrams:
-        lines = texts.by_system(one.words.lines for one in texts.translations)
+        lines = texts.by_system(translation.words.lines for translation in texts.translations)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top)
     if options.plot:
         save_figure(partial(draw_results, figures), options.plot)

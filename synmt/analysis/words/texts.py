@@ -123,7 +123,7 @@ class WordTexts(Translations):
     def by_system(self, values: Iterable[_T]) -> dict[str, list[_T]]:
         """Group a value for each translation by system."""
         rest = iter(values)
-        return {one.name: list(islice(rest, len(one.seeds))) for one in self.systems}
+        return {system.name: list(islice(rest, len(system.seeds))) for system in self.systems}
 
 
 def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:

@@ -176,7 +176,7 @@ def _controlled_label(by: str, value: str | int) -> str:
 
 
 def _read_folders(path: Path) -> Iterator[_Entry]:
-    folders = [one for one in (path, *sorted(path.iterdir())) if _texts(one)]
+    folders = [candidate for candidate in (path, *sorted(path.iterdir())) if _texts(candidate)]
     if not folders:
         raise SynmtError("the folder has no contrastive set", where=str(path), allowed=_ALLOWED)
     for folder in folders:

@@ -114,12 +114,14 @@ class DirectParser:
                 parents=[head - 1 if head else word for word, head in enumerate(tree)],
                 relations=[
                     relations[label] if head else "root"
-                    for label, head in zip(own, tree, strict=True)
+                    for label, head in zip(labels_of_part, tree, strict=True)
                 ],
                 tags=[names[tag] or "_" for tag in numbers[number, : len(tree)].tolist()],
                 arcs=self._arcs(table, scores, number) if arcs else None,
             )
-            for number, (part, tree, own) in enumerate(zip(parts, trees, labels, strict=True))
+            for number, (part, tree, labels_of_part) in enumerate(
+                zip(parts, trees, labels, strict=True)
+            )
         ]
 
     def _trees(

@@ -91,7 +91,8 @@ def _join(
     )
     # Apple's GPUs have no float64
     mask, parents, scores, roots = (
-        one.cpu() if one.device.type == "mps" else one for one in (mask, parents, scores, roots)
+        tensor.cpu() if tensor.device.type == "mps" else tensor
+        for tensor in (mask, parents, scores, roots)
     )
     scores, roots = (
         scores.double().expand(*shape, -1),
