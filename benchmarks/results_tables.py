@@ -19,7 +19,7 @@ _COLUMNS = {
     "95 % interval": Column(title="", signed=True),
     "p (Holm)": Column(title="", kind="p"),
     "exact match": Column(title="", kind="share", digits=1),
-    "more weights": Column(title="", kind="share", digits=1, signed=True),
+    "more parameters": Column(title="", kind="share", digits=1, signed=True),
     "validation loss": Column(title="", digits=4),
 }
 """How columns are written, by what their titles begin with, up to a comma."""
@@ -66,9 +66,9 @@ def _rows(results: Results) -> dict[str, Row]:
             row[f"BLEU, {test}"] = results.tests[test].mean(system)
             row[f"difference, {test}"] = _starred(differences[test].get(system))
         row["time of a step"], row["time, 95 % interval"] = ratios.get(system, (None, None))
-        row["weights"] = runs[0]["weights"]
+        row["parameters"] = runs[0]["weights"]
         if base != system and base in results.runs:
-            row["more weights"] = runs[0]["weights"] / results.runs[base][0]["weights"] - 1
+            row["more parameters"] = runs[0]["weights"] / results.runs[base][0]["weights"] - 1
         rows[system] = row
     return rows
 

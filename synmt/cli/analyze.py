@@ -67,8 +67,9 @@ class _Question:
         chosen = {name: value for name, value in values.items() if name in names}
         if "run" in chosen and "hypotheses" not in names:
             if len(chosen["run"]) > 1:
-                what = f"{_flags([self])} is about one run"
-                raise UsageError(what, where="--run", do="Run it once for each")
+                raise UsageError(
+                    f"{_flags([self])} is about one run", where="--run", do="Run it once for each"
+                )
             [chosen["run"]] = chosen["run"]
         return self.record(**chosen)
 
@@ -188,8 +189,10 @@ def _answer(
     """Answer all questions; the first analysis begins when the options of all have been read."""
     questions = _choose_questions(values, spellings)
     if len(questions) > 1 and (piped(values) or "plot" in values):
-        what = "one analysis at a time can read standard input, or draw with --plot"
-        raise UsageError(what, do="Make one at a time")
+        raise UsageError(
+            "one analysis at a time can read standard input, or draw with --plot",
+            do="Make one at a time",
+        )
     if page:
         from synmt.reporting.page import check_page
 

@@ -118,8 +118,8 @@ class _SharedOptions:
     threads: Annotated[
         int | None,
         Option(
-            "Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process "
-            "may use.",
+            "Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process may "
+            "use.",
             metavar="N",
             minimum=1,
             show_default=False,
@@ -212,6 +212,8 @@ def piped(values: Mapping[str, Any]) -> list[str]:
     lists = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
     names = [name for name, paths in lists.items() for path in paths if str(path) == "-"]
     if len(names) > 1:
-        what = f"standard input can be read only once, not by {' and '.join(names)}"
-        raise UsageError(what, do="Give `-` for one of them")
+        raise UsageError(
+            f"standard input can be read only once, not by {' and '.join(names)}",
+            do="Give `-` for one of them",
+        )
     return names

@@ -4,8 +4,7 @@ test set.
 It measures what a model learns of syntax. A grammar with a lexicon of about 100 words draws the
 meaning of a sentence, which is expressed in English, with its tree, and in German, whose verb forms
 and cases depend on the tree. A small model learns the words from a few thousand pairs, so its
-remaining errors are those of structure. The test set has
-labels:
+remaining errors are those of structure. The test set has labels:
 
 - phenomenon: agreement, subject_relative, object_relative, subordinate, separable, case,
   coordination.

@@ -3,8 +3,7 @@
 parents, relations, tags            lists of each row; relations, tags and features are numbers of
                                     names among the facts
 word_of                             the word of each piece; trees that fit every segmentation have
-                                    starts and ends of
-                                    their words, and `before`, in its place
+                                    starts and ends of their words, and `before`, in its place
 constituent_starts, constituent_ends    the first word of each constituent, and the word after its
                                         last one
 arc_counts                          the number of arcs of each word

@@ -94,7 +94,6 @@ class Beams:
         size, length, limits = logs.size(2), self.pieces.size(3), self.limits[:, None]  # (B, 1)
         alpha, most = options.length_penalty, options.beam_size // groups
         logs = logs.unflatten(1, (groups, width))  # (B, G, K, V)
-        # the pieces include BOS but not EOS, so their number is the length with EOS
         endings = self.log_probabilities + logs[..., EOS]  # (B, G, K)
         logs[..., EOS] = -math.inf
         merits, places = continuations(logs, self.log_probabilities, most, options.diversity)
@@ -104,12 +103,7 @@ class Beams:
         ends = torch.zeros_like(both, dtype=torch.bool).scatter(2, chosen, True)[..., -width:]
         ends = ends | (limits <= length)[..., None]  # (B, G, K)
         endings = endings.where(ends, -math.inf)
-
-        scores = torch.cat((self.scores, endings / length_penalty(length, alpha)), 2)
-        scores, kept = scores.topk(self.scores.size(2))  # (B, G, N)
-        longer = F.pad(self.finished_pieces, (0, 1), value=PAD)  # (B, G, N, T)
-        finished = torch.cat((self.finished_log_probabilities, endings), 2).gather(2, kept)
-        finished_pieces = _gather(torch.cat((longer, self.pieces), 2), kept)  # (B, G, N, T)
+        *finished, scores = self._finish(endings, alpha)
         ended = self.ended + (endings > -math.inf).sum(2)  # (B, G)
 
         origins = places // size  # (B, G, K')
@@ -120,11 +114,22 @@ class Beams:
         reachable = values.amax(2) / length_penalty(limits, alpha)  # (B, G)
         done = (ended >= most) | (length >= limits) | (reachable <= scores[..., -1])  # (B, G)
         values = values.masked_fill(done[..., None], -math.inf)  # (B, G, K')
-        following = Beams(
-            self.sentences, self.limits, pieces, values, ended, finished_pieces, finished, scores
-        )
+        following = Beams(self.sentences, self.limits, pieces, values, ended, *finished, scores)
         first = width * torch.arange(groups, device=logs.device)[:, None]  # (G, 1)
         return following, (origins + first).flatten(1)
+
+    def _finish(self, endings: Tensor, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Add hypotheses that end, -inf for those that do not, to the finished ones: (B, G, K).
+
+        Returns pieces, log-probabilities and scores of the best: (B, G, N, T) and (B, G, N).
+        """
+        # the pieces include BOS but not EOS, so their number is the length with EOS
+        scores = endings / length_penalty(self.pieces.size(3), alpha)  # (B, G, K)
+        scores, best = torch.cat((self.scores, scores), 2).topk(self.scores.size(2))  # (B, G, N)
+        logs = torch.cat((self.finished_log_probabilities, endings), 2)  # (B, G, N + K)
+        longer = F.pad(self.finished_pieces, (0, 1), value=PAD)  # (B, G, N, T)
+        pieces = _gather(torch.cat((longer, self.pieces), 2), best)  # (B, G, N, T)
+        return pieces, logs.gather(2, best), scores
 
 
 @torch.inference_mode()

@@ -4,8 +4,7 @@ Degenerate output is seen in the text alone; the first reason that applies is re
 
     empty   no visible character, though the source has text
     loop    a phrase of words 4 times in a row, or up to 20 characters 8 times in a row (for scripts
-            without spaces),
-            unless the source has a loop itself
+            without spaces), unless the source has a loop itself
     limit   as many pieces as the search allows, so probably truncated
     copy    the source itself, except for case and whitespace, if it has 4 words or more: shorter
             ones are often names

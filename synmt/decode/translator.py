@@ -308,8 +308,10 @@ class Translator:
         numbers = [request.line for request in chosen]
         for number, prefix in zip(numbers, prefixes, strict=True):
             if UNK in prefix:
-                what = "the target vocabulary has no piece for a part of the prefix"
-                raise SynmtError(what, where=f"line {number}")
+                raise SynmtError(
+                    "the target vocabulary has no piece for a part of the prefix",
+                    where=f"line {number}",
+                )
         found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
         translations = []
         for source, request, hypotheses, limit, prefix in zip(

@@ -203,8 +203,9 @@ def _read(
     if not systems:
         raise UsageError("there is nothing to score", do="Give translations or a run")
     if len(are_files) > 1 or (references is None and False in are_files):
-        what = "systems, references and sources must all be paths, or all be lists of lines"
-        raise UsageError(what)
+        raise UsageError(
+            "systems, references and sources must all be paths, or all be lists of lines"
+        )
     if False in are_files:
         return systems_from_lines(systems, references or (), sources)
     paths = [Path(text) for text in systems]

@@ -54,7 +54,7 @@ def run_cost(run: Run) -> RunCost:
     words = None if parse_seconds is None else _sum(parsing, "words")
     translation_seconds = _sum(tests, "processor_seconds")
     return {
-        "weights": _weights(run.weights),
+        "weights": _count_parameters(run.weights),
         "steps": info.get("steps"),
         "validation": [(step, loss) for step, loss in losses if loss is not None],
         "seconds": _sum(steps, "seconds", share),
@@ -78,7 +78,7 @@ def _sum(records: Sequence[Any], key: str, share: float = 1) -> Any:
     return None if None in values or not values else share * sum(values)
 
 
-def _weights(path: Path) -> int | None:
+def _count_parameters(path: Path) -> int | None:
     if not path.exists():
         return None
     from safetensors import safe_open
@@ -90,7 +90,7 @@ def _weights(path: Path) -> int | None:
 def cost_line(run: Run) -> str:
     """Write in one line what a run cost, as far as it is known."""
     cost = run_cost(run)
-    parts = [f"{cost['weights']:,} weights"] if cost["weights"] else []
+    parts = [f"{cost['weights']:,} parameters"] if cost["weights"] else []
     parts += [f"training {duration(cost['seconds'])}"] if cost["seconds"] else []
     return ", ".join(parts)
 
@@ -98,7 +98,7 @@ def cost_line(run: Run) -> str:
 _PER_SECOND = "for each second of processor time"
 _PARSING = "processor time for the training text; runs share its trees"
 _COLUMNS = [
-    count_column("weights", name="weights"),
+    count_column("parameters", name="weights"),
     count_column("steps", name="steps"),
     Column("training", kind="seconds", about="without validation", name="seconds"),
     Column("processor", kind="seconds", about="time of training", name="processor_seconds"),

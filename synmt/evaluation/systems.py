@@ -74,7 +74,8 @@ def read_groups(
     elif not runs:
         raise UsageError(
             "the reference is missing",
-            do="Give it with `-r FILE`, or `--references FILE` to analyze",
+            do="Give it: `--reference FILE` in `synmt score`, `--references FILE` in `synmt "
+            "analyze`",
         )
     if source is not None:
         first = replace(first, source=list(read_lines(source)), raw_source=None)
@@ -100,8 +101,11 @@ def read_groups(
 
 def _check_length(path: Path, lines: Lines, outputs: Outputs) -> None:
     if len(lines) != len(outputs.reference):
-        what = f"{len(lines):,} lines, but the reference has {len(outputs.reference):,}"
-        raise SynmtError(what, where=printable(path), do="Line n of both must belong together")
+        raise SynmtError(
+            f"{len(lines):,} lines, but the reference has {len(outputs.reference):,}",
+            where=printable(path),
+            do="Line n of both must belong together",
+        )
 
 
 def systems_from_lines(

@@ -153,9 +153,8 @@ class Pool:
     """Processes that do one work after the other, as long as none fails.
 
     busy: whether a work is still running, or has failed.
-    inherited: if it is given, the processes are forks of this one and have it, too
-        (`inherited`): they start at once and share memory. `can_fork` says
-        when.
+    inherited: if it is given, the processes are forks of this one and have it, too (`inherited`):
+        they start at once and share memory. `can_fork` says when.
 
     Raises SynmtError if the system starts none.
     """

@@ -4,8 +4,7 @@ pieces in words, and scenes.
 Every signal but the last one numbers the value of each piece: 0 for specials, 1 + its index in a
 list of values, and 1 + the length of the list for every other value. The lists of relations, tags,
 cases and places are fixed. Those of fine tags, lemmas and morphology are learned from the training
-text (`learn_features`) and stored in the run (`Run.features`); `with_values` adds them to a
-signal.
+text (`learn_features`) and stored in the run (`Run.features`); `with_values` adds them to a signal.
 """
 
 from __future__ import annotations

@@ -156,7 +156,9 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
         for mine, theirs in pairs.values():
             mine.copy_(theirs)
     names = named_weights(model)
-    _logger.info("model.init: %d of %d weights come from %s", len(pairs), len(names), run.folder)
+    _logger.info(
+        "model.init: %d of %d parameter tensors come from %s", len(pairs), len(names), run.folder
+    )
 
 
 def _model_of(run: Run) -> Seq2Seq:
