@@ -128,7 +128,7 @@ def measure_text(
     Returns the results by the number of the line, from 0, and the number of lines that are left
     out: `too_long` for the model, or `empty`, which have no words on the side of the trees.
     """
-    found = {}
+    measured = {}
     too_long = 0
     with progress(job, len(text.source), "sentences") as advance:
         for forward in run_forward(
@@ -140,10 +140,10 @@ def measure_text(
                 words = text.gold[sentence.index] if text.gold else sentence.target
                 too_long += sentence.dropped > 0
                 if len(words) and not sentence.dropped:
-                    found[sentence.index] = measure(sentence, value.astype(np.float64))
+                    measured[sentence.index] = measure(sentence, value.astype(np.float64))
             advance(len(forward.sentences))
-    left_out = {"too_long": too_long, "empty": len(text.source) - len(found) - too_long}
+    left_out = {"too_long": too_long, "empty": len(text.source) - len(measured) - too_long}
     if any(left_out.values()):
         counts = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
         _logger.info("sentences left out: %s", counts.replace("_", " "))
-    return dict(sorted(found.items())), left_out
+    return dict(sorted(measured.items())), left_out

@@ -114,12 +114,12 @@ _QUESTIONS = (
 
 def _parameters() -> list[Parameter]:
     """Make the parameters of all options; one that several questions have is in no panel."""
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     for question in _QUESTIONS:
         for name, declaration in question.options.items():
             several = sum(name in other.options for other in _QUESTIONS) > 1
-            found.setdefault(name, declaration.parameter(None if several else question.panel))
-    return list(found.values())
+            parameters.setdefault(name, declaration.parameter(None if several else question.panel))
+    return list(parameters.values())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,7 +67,7 @@ _VALUES = {bool: "", int: "N", float: "X", str: "TEXT"}
 @cache
 def declared(record: type) -> tuple[Declared, ...]:
     """List the options of a record: its fields that are annotated with one."""
-    found = []
+    declarations = []
     for name, annotated in get_type_hints(record, include_extras=True).items():
         for option in getattr(annotated, "__metadata__", ()):
             if not isinstance(option, Option):
@@ -77,8 +77,8 @@ def declared(record: type) -> tuple[Declared, ...]:
             if default == () or isinstance(option.show_default, str):
                 default = None
             # what is annotated, without the annotation
-            found.append(Declared(name, annotated.__origin__, option, default))
-    return tuple(found)
+            declarations.append(Declared(name, annotated.__origin__, option, default))
+    return tuple(declarations)
 
 
 def _as_typed(kind: Any, *, checked: bool) -> Any:

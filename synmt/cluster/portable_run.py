@@ -191,13 +191,13 @@ def _check_names(content: Content, run: Run) -> None:
 
 
 def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
-    found: dict[str, dict[str, bytes]] = {}
+    files_of_step: dict[str, dict[str, bytes]] = {}
     for name, data in content.items():
         top, _, rest = name.partition("/")
         if top == "checkpoints":
             step, _, file = rest.partition("/")
-            found.setdefault(step, {})[file] = data
-    return found
+            files_of_step.setdefault(step, {})[file] = data
+    return files_of_step
 
 
 def _others(run: Run, content: Content) -> Iterator[Path]:
@@ -208,8 +208,8 @@ def _others(run: Run, content: Content) -> Iterator[Path]:
         Path("lock"),
         Path("run.json"),
     }
-    found: Sequence[Path] = sorted(run.folder.rglob("*"))
-    for path in found:
+    paths: Sequence[Path] = sorted(run.folder.rglob("*"))
+    for path in paths:
         name = path.relative_to(run.folder)
         if name not in names_in_content and name.parent in names_in_content:
             yield path

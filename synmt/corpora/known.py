@@ -62,9 +62,9 @@ class PublicSource:
 
     def _text(self, language: str) -> Packed:
         if self.owners:
-            found = self.found()
-            assert found is not None, self
-            return Packed((found,))
+            path = self.found()
+            assert path is not None, self
+            return Packed((path,))
         paths = map(local_path, self.files((language, language)))
         return Packed(tuple(paths), tuple(name.format(language) for name in self.inside))
 

@@ -81,14 +81,14 @@ def find_entry(name: str) -> IndexEntry:
     one, other = map(str, did.langs)
     endings = [f"-{one}-{other}", f"-{other}-{one}"]
     start = f"{did.group}-{did.name}-{did.version}"
-    found = {entry["did"]: entry for entry in _entries(start + ending for ending in endings)}
-    if not found:
+    entries = {entry["did"]: entry for entry in _entries(start + ending for ending in endings)}
+    if not entries:
         raise UsageError(
             f"mtdata's index has no corpus '{name}'",
             do=did_you_mean(name, (entry["did"] for entry in _entries(endings)))
             or f"`mtdata list -l {one}-{other}` lists all",
         )
-    return _record(found.get(start + endings[0]) or found[start + endings[1]])
+    return _record(entries.get(start + endings[0]) or entries[start + endings[1]])
 
 
 @cache

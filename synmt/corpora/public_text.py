@@ -147,14 +147,14 @@ def test_sets() -> dict[str, Any]:
 
 def files_of_test_set(name: str, source: str, target: str) -> list[RemoteFile]:
     """List what a test set is made from; raises UsageError if it does not have this direction."""
-    found, pair = test_sets()[name], f"{source}-{target}"
-    if pair not in found.langpairs:
+    test_set, pair = test_sets()[name], f"{source}-{target}"
+    if pair not in test_set.langpairs:
         raise UsageError(
             f"the test set {name} has no language pair {pair}",
-            allowed=f"sacreBLEU has it for {', '.join(sorted(found.langpairs))}",
+            allowed=f"sacreBLEU has it for {', '.join(sorted(test_set.langpairs))}",
         )
-    sums = found.md5 or [""] * len(found.data)
-    return [RemoteFile(address, md5=md5) for address, md5 in zip(found.data, sums, strict=True)]
+    sums = test_set.md5 or [""] * len(test_set.data)
+    return [RemoteFile(address, md5=md5) for address, md5 in zip(test_set.data, sums, strict=True)]
 
 
 def pairs_of_test_set(name: str, source: str, target: str, folder: Path) -> Iterator[Pair]:

@@ -117,8 +117,8 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
     counts: dict[str, Counter[str]] = {}
     for shard in range(prepared.facts["splits"]["train"]["shards"]):
         table = ArrowTable(prepared.folder / annotation / shard_name("train", shard), TreeFacts)
-        for name, found in table.facts.get("features", {}).items():
-            values = dict(zip(found["values"], found["counts"], strict=True))
+        for name, counted in table.facts.get("features", {}).items():
+            values = dict(zip(counted["values"], counted["counts"], strict=True))
             counts.setdefault(name, Counter()).update(values)
     learned: dict[str, tuple[str, ...]] = {}
     for name in FEATURES:

@@ -61,10 +61,10 @@ def judge_pairs(
     task, chunks = (filters, languages), read_chunks(files, _CHUNK)
     codes, hashes = [np.zeros(0, dtype=np.uint8)], [np.zeros(0, dtype=np.uint64)]
     with progress("prepare: filter", lines, "lines") as advance:
-        for found, of_kept in in_order(_judge_chunk, task, chunks, workers, where=where):
-            codes.append(found)
+        for codes_of_chunk, of_kept in in_order(_judge_chunk, task, chunks, workers, where=where):
+            codes.append(codes_of_chunk)
             hashes.append(of_kept)
-            advance(len(found))
+            advance(len(codes_of_chunk))
     every = np.concatenate(codes)
     if filters.duplicates:
         again = np.ones(np.count_nonzero(every == KEPT), dtype=bool)

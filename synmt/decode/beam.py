@@ -103,7 +103,7 @@ class Beams:
         ends = torch.zeros_like(both, dtype=torch.bool).scatter(2, chosen, True)[..., -width:]
         ends = ends | (limits <= length)[..., None]  # (B, G, K)
         endings = endings.where(ends, -math.inf)
-        *finished, scores = self._finish(endings, alpha)
+        best_pieces, best_logs, scores = self._finish(endings, alpha)
         ended = self.ended + (endings > -math.inf).sum(2)  # (B, G)
 
         origins = places // size  # (B, G, K')
@@ -114,7 +114,9 @@ class Beams:
         reachable = values.amax(2) / length_penalty(limits, alpha)  # (B, G)
         done = (ended >= most) | (length >= limits) | (reachable <= scores[..., -1])  # (B, G)
         values = values.masked_fill(done[..., None], -math.inf)  # (B, G, K')
-        following = Beams(self.sentences, self.limits, pieces, values, ended, *finished, scores)
+        following = Beams(
+            self.sentences, self.limits, pieces, values, ended, best_pieces, best_logs, scores
+        )
         first = width * torch.arange(groups, device=logs.device)[:, None]  # (G, 1)
         return following, (origins + first).flatten(1)
 
@@ -253,17 +255,17 @@ def continuations(
 
     Returns the log-probabilities minus the penalties, and the places in K V: (B, G, K') each.
     """
-    found: list[tuple[Tensor, Tensor]] = []
+    prior: list[tuple[Tensor, Tensor]] = []
     for group, live in zip(logs.unbind(1), log_probabilities.unbind(1), strict=True):
-        ranked = group - _penalties(found, logs.size(3), diversity) if found else group  # (B, K, V)
-        found.append(best_sums(ranked, live, min(count, ranked[0].numel())))
-    merits, places = zip(*found, strict=True)
+        ranked = group - _penalties(prior, logs.size(3), diversity) if prior else group  # (B, K, V)
+        prior.append(best_sums(ranked, live, min(count, ranked[0].numel())))
+    merits, places = zip(*prior, strict=True)
     return torch.stack(merits, 1), torch.stack(places, 1)
 
 
-def _penalties(found: list[tuple[Tensor, Tensor]], size: int, diversity: float) -> Tensor:
+def _penalties(prior: list[tuple[Tensor, Tensor]], size: int, diversity: float) -> Tensor:
     """Compute the penalty of each piece from the choices of the groups before: (B, 1, V)."""
-    merits, places = (torch.cat(column, 1) for column in zip(*found, strict=True))  # (B, n)
+    merits, places = (torch.cat(column, 1) for column in zip(*prior, strict=True))  # (B, n)
     # empty places choose nothing
     penalties = diversity * (merits > -math.inf).to(merits.dtype)  # (B, n)
     return merits.new_zeros(len(merits), size).scatter_add(1, places % size, penalties)[:, None]

@@ -232,9 +232,9 @@ class Translator:
         one."""
         batches = list(self.read(requests))
         search = partial(self._search, requests)
-        found = chain.from_iterable(in_workers(search, batches, workers(self.device)))
+        translated = chain.from_iterable(in_workers(search, batches, workers(self.device)))
         translations = [Translation(request.line) for request in requests]
-        for index, translation in found:
+        for index, translation in translated:
             translations[index] = translation
         if self.alignment:
             for source, forced in rescore(self.models, batches, translations, attention=True):
@@ -312,10 +312,10 @@ class Translator:
                     "the target vocabulary has no piece for a part of the prefix",
                     where=f"line {number}",
                 )
-        found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
+        results = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
         translations = []
         for source, request, hypotheses, limit, prefix in zip(
-            batch[0], chosen, found, limits.tolist(), prefixes, strict=True
+            batch[0], chosen, results, limits.tolist(), prefixes, strict=True
         ):
             # a long prefix raises the limit to what it needs
             limit = max(limit, len(prefix) + 2)
@@ -344,13 +344,13 @@ def translate_batches(
     def translated(batch: Batch) -> list[tuple[int, str]]:
         source = batch.to(device)
         member = Member(model, source.source, source.source_signals, decoder)
-        found = search([member], options, limits=limits_of(source.source, options))
-        texts = [make_candidate(best, vocabulary).text for best, *_ in found]
+        results = search([member], options, limits=limits_of(source.source, options))
+        texts = [make_candidate(best, vocabulary).text for best, *_ in results]
         return list(zip(batch.lines, texts, strict=True))
 
     model.eval()
     try:
-        found = in_workers(translated, list(batches), workers(device))
+        results = in_workers(translated, list(batches), workers(device))
     finally:
         model.train(training)
-    return [text for _, text in sorted(chain.from_iterable(found))]
+    return [text for _, text in sorted(chain.from_iterable(results))]

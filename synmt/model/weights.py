@@ -130,7 +130,7 @@ def weights_in(model: nn.Module, parts: Iterable[str], where: str) -> dict[str, 
     """
     named = named_weights(model)
     every = dict.fromkeys(outer for name in named for outer in _parts_of(name))
-    found = {}
+    chosen = {}
     for part in parts:
         wanted = tuple(f"{name}." for name in _GROUPS.get(part, (part,)))
         inside = {name: weight for name, weight in named.items() if f"{name}.".startswith(wanted)}
@@ -143,8 +143,8 @@ def weights_in(model: nn.Module, parts: Iterable[str], where: str) -> dict[str, 
                 "encoder.1",
                 do=did_you_mean(part, [*every, *_GROUPS]),
             )
-        found |= inside
-    return found
+        chosen |= inside
+    return chosen
 
 
 def _parts_of(name: str) -> list[str]:

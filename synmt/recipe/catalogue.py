@@ -36,8 +36,8 @@ def find_recipe(path_or_name: Path, extended_by: Path | None = None) -> Path:
         if os.path.isfile(path) and not (extended_by and path.samefile(extended_by)):
             return path
     short = {_stem(path.name): path for path in shipped.values()}
-    if found := shipped.get(name) or short.get(name):
-        return found
+    if recipe := shipped.get(name) or short.get(name):
+        return recipe
     files = (folder / path_or_name).parent.glob("*.y*ml")
     near = did_you_mean(_stem(path_or_name.name), [*(_stem(path.name) for path in files), *short])
     raise UsageError(

@@ -176,7 +176,7 @@ def _flat(values: Any, key: str = "") -> dict[str, str]:
     """Write each value as text, by its key as in an override."""
     if not values or not isinstance(values, Mapping | list):
         return {key: repr(values)}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in values.items() if isinstance(values, Mapping) else enumerate(values):
-        found |= _flat(value, f"{key}.{name}" if key else str(name))
-    return found
+        texts |= _flat(value, f"{key}.{name}" if key else str(name))
+    return texts

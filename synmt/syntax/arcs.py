@@ -177,12 +177,12 @@ def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
 
 def read_arcs(miscs: Sequence[str], where: str) -> Arcs | None:
     """Read the arcs of all words of a sentence from MISC; None if no word has any."""
-    found = [_MISC.findall(misc) for misc in miscs]
-    if not any(found):
+    arcs_of_words = [_MISC.findall(misc) for misc in miscs]
+    if not any(arcs_of_words):
         return None
     names: dict[str, int] = {}
     rows: list[tuple[int, int, int, float]] = []
-    for word, texts in enumerate(found):
+    for word, texts in enumerate(arcs_of_words):
         entries = _entries(texts, word, len(miscs))
         if not 0.99 <= sum(entries.values()) <= 1.001:
             raise SynmtError(

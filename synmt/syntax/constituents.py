@@ -171,10 +171,10 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
 def heights(merges: IntArray) -> list[int]:
     """Compute the height of each merge, one more than that of its higher node; a word has 1."""
     words = len(merges) + 1
-    found = [1] * words
+    heights = [1] * words
     for left, right in merges.tolist():
-        found.append(1 + max(found[left], found[right]))
-    return found[words:]
+        heights.append(1 + max(heights[left], heights[right]))
+    return heights[words:]
 
 
 def _as_array(merges: list[tuple[int, int]]) -> IntArray:

@@ -146,8 +146,8 @@ def without_scenes(where: str = "", do: str = _DO) -> SynmtError:
 
 def scenes_in(misc: str) -> str:
     """Find the scenes of a word in its MISC; `_` without any."""
-    found = re.search(r"(?:^|\|)Scenes=([^|]+)", misc)
-    return found[1] if found else "_"
+    match = re.search(r"(?:^|\|)Scenes=([^|]+)", misc)
+    return match[1] if match else "_"
 
 
 def join_scenes(values: Iterable[str]) -> str:

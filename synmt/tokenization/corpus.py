@@ -55,9 +55,9 @@ def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], ro
     The test sets stay as they are. The tokenizers that are returned know the case of words, where
     the recipe wants it.
     """
-    found = _words(corpus, tokenizers, root, make=True)
-    assert found is not None
-    return found
+    words = _words(corpus, tokenizers, root, make=True)
+    assert words is not None
+    return words
 
 
 def find_words(

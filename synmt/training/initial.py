@@ -183,9 +183,9 @@ def _pairs(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Pairs:
     first: dict[int, nn.Parameter] = {}
     differing = [
         name
-        for name, (mine, found) in pairs.items()
+        for name, (mine, twin) in pairs.items()
         # one matrix in this model may be two in the other one
-        if mine.shape != found.shape or first.setdefault(id(mine), found) is not found
+        if mine.shape != twin.shape or first.setdefault(id(mine), twin) is not twin
     ]
     if differing or not pairs:
         raise UsageError(

@@ -291,11 +291,11 @@ def relation_agreement(
     heads: Sequence[Head], joined: HeadStatistics
 ) -> dict[str, dict[str, float]]:
     """Compute the agreement of each head, by its name, for the words of each relation."""
-    names, found = [head.name for head in heads], {}
+    names, agreement = [head.name for head in heads], {}
     for relation in np.unique(joined.relations).tolist():
         shares = joined.agrees[:, joined.relations == relation].mean(1).tolist()
-        found[relation] = dict(zip(names, shares, strict=True))
-    return found
+        agreement[relation] = dict(zip(names, shares, strict=True))
+    return agreement
 
 
 def _mean(values: DoubleArray) -> float | None:

@@ -121,11 +121,11 @@ def systems_table(compared: ComparedSystems) -> Table:
     ]
     rows = []
     for letter, system in zip(compared.letters, compared.systems, strict=True):
-        found, gains = system.difference, system.gains
+        comparison, gains = system.difference, system.gains
         against = [None] * 6
-        if found:
+        if comparison:
             counts = [int(chosen.sum()) for chosen in (gains > 0, gains == 0, gains < 0)]
-            against = [found.difference, found.interval, system.holm_p, *counts]
+            against = [comparison.difference, comparison.interval, system.holm_p, *counts]
         rows.append([f"{letter}: {system.name}", system.score, *against])
     return Table(columns=columns, rows=rows)
 
@@ -191,7 +191,7 @@ def _translations(
     sentence: ComparedSentence, words: SentenceWords, compared: ComparedSystems
 ) -> list[tuple[str, float, list[tuple[str, str]], list[str]]]:
     """List the letter, the score, the stretches and the aligned words of each translation."""
-    source, found = words_at(sentence.source, words.source_words), []
+    source, translations = words_at(sentence.source, words.source_words), []
     places = zip(
         compared.letters,
         sentence.scores,
@@ -204,8 +204,8 @@ def _translations(
         target = words_at(line, word_spans(line))
         pairs = [] if attention is None else best_pairs(attention)
         aligned = [f"{source[first]}–{target[second]}" for first, second in pairs]
-        found.append((letter, score, list(stretches(line, kinds)), aligned))
-    return found
+        translations.append((letter, score, list(stretches(line, kinds)), aligned))
+    return translations
 
 
 def draw_boxes(compared: ComparedSystems) -> Drawing:

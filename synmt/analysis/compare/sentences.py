@@ -162,7 +162,7 @@ _WORD = regex.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 def word_spans(line: str) -> IntArray:
     """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W,
     2)."""
-    spans = [found.span() for found in _WORD.finditer(line)]
+    spans = [word.span() for word in _WORD.finditer(line)]
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 

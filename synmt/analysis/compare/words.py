@@ -133,10 +133,10 @@ def word_attention(
     source_words, target_words: (W, 2), (V, 2) character spans of the words of each line.
     The model's own parser makes the trees that it reads. The result for an empty line is None.
     """
-    found: list[DoubleArray | None] = [None] * len(sources)
+    attentions: list[DoubleArray | None] = [None] * len(sources)
     for forward in run_forward(translator, sources, targets, what=("cross",)):
         weights = attention_to_source(forward.captured.cross)  # (B, T, S)
         for sentence, row in zip(forward.sentences, weights, strict=True):
             words = source_words[sentence.index], target_words[sentence.index]
-            found[sentence.index] = word_weights(row, sentence.target, sentence.source, *words)
-    return found
+            attentions[sentence.index] = word_weights(row, sentence.target, sentence.source, *words)
+    return attentions

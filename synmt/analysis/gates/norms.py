@@ -100,8 +100,8 @@ def read_gates(
         of_words = word_norms(norms[: len(sentence.target)], sentence.target, parse.spans)  # (W,)
         return GatedSentence(sentence.index + 1, *lines, parse, of_words)
 
-    found, left_out = measure_text(translator, text, "reading gates", read, measure)
-    return list(found.values()), left_out
+    by_sentence, left_out = measure_text(translator, text, "reading gates", read, measure)
+    return list(by_sentence.values()), left_out
 
 
 def gate_norms(gates: Tensor) -> Tensor:

@@ -120,12 +120,12 @@ def _compare(
     rows = []
     for head, pairs in zip(heads, zip(*trees, strict=True), strict=True):
         induced, choices = zip(*pairs, strict=True)
-        found = compare_trees(induced, parses), count_rules(induced, parses)
-        rows.append(TreeRow(head.name, *found, compare_trees(choices, parses).da.value))
+        measures = compare_trees(induced, parses), count_rules(induced, parses)
+        rows.append(TreeRow(head.name, *measures, compare_trees(choices, parses).da.value))
     for to in ("left", "right"):
         chains = [branching(parse, to) for parse in parses]
-        found = compare_trees(chains, parses), count_rules(chains, parses)
-        rows.append(TreeRow(f"{to} branching", *found))
+        measures = compare_trees(chains, parses), count_rules(chains, parses)
+        rows.append(TreeRow(f"{to} branching", *measures))
     return rows
 
 

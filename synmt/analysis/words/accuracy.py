@@ -115,13 +115,13 @@ def _count(
     """Count the words of one translation; without the groups of its words, (M',), only the words
     found."""
     text, names = texts.text(groups.side), len(groups.names)
-    found = found_words(translation.matches, len(texts.reference))  # (M,)
+    is_right = found_words(translation.matches, len(texts.reference))  # (M,)
     counted = np.ones(len(text), dtype=np.bool_)  # (M,)
     if groups.side == "source":
         counted = found_words(pairs[:, 0], len(text))
-        found = counted & ~found_words(pairs[~found[pairs[:, 1]], 0], len(text))
+        is_right = counted & ~found_words(pairs[~is_right[pairs[:, 1]], 0], len(text))
     words = count_groups(groups.words, text, names, counted)
-    matches = count_groups(groups.words, text, names, found)
+    matches = count_groups(groups.words, text, names, is_right)
     if translated is None:
         return WordCounts(words, matches)
     if len(text):
@@ -191,7 +191,7 @@ def _results(counts: Counts, measure: str) -> tuple[list[list[Result]], int]:
     samples = max(SAMPLES, _SAMPLES_EACH * tested)
     resampled = _resampled(counts, measure, samples)
     once = np.ones((1, len(next(iter(counts.values()))[0].words)))  # (1, N)
-    found = list[list[Result]]()
+    by_system = list[list[Result]]()
     for system, seeds in enumerate(counts.values()):
         values = np.concatenate([seed.accuracy(measure, once) for seed in seeds])  # (S, G+1)
         results = list[Result]()
@@ -201,12 +201,12 @@ def _results(counts: Counts, measure: str) -> tuple[list[list[Result]], int]:
                 means = resample_seeds(drawn, np.random.default_rng(SEED))  # (R,)
                 result = replace(result, interval=Interval(*interval(means).tolist()))
                 if system and enough[0][group]:
-                    base = found[0][group].value
+                    base = by_system[0][group].value
                     comparison = _compare(resampled[0][:, :, group], drawn, result.value - base)
                     result = replace(result, comparison=comparison)
             results.append(result)
-        found.append(results)
-    return found, samples
+        by_system.append(results)
+    return by_system, samples
 
 
 def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray:
@@ -221,11 +221,11 @@ def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray
 def _resampled(counts: Counts, measure: str, samples: int) -> list[DoubleArray]:
     """Compute a measure on the same resamples for all systems: (R, seeds, G+1) each."""
     [first, *_], *_ = counts.values()
-    found: list[list[DoubleArray]] = [[] for _ in counts]
+    by_system: list[list[DoubleArray]] = [[] for _ in counts]
     for times in resamples(len(first.words), samples=samples):
-        for parts, seeds in zip(found, counts.values(), strict=True):
+        for parts, seeds in zip(by_system, counts.values(), strict=True):
             parts.append(np.stack([seed.accuracy(measure, times) for seed in seeds], axis=1))
-    return list(map(np.concatenate, found))
+    return list(map(np.concatenate, by_system))
 
 
 def _compare(base: DoubleArray, system: DoubleArray, observed: float) -> Comparison:

@@ -44,12 +44,12 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
                 where="--alignments",
                 do="Give tokenized text, and add `--tokenize none`",
             )
-        found = read_alignments(options.alignments, source, reference)
+        alignments = read_alignments(options.alignments, source, reference)
         made_by = options.alignments.name
     else:
-        found, systems = _by_attention(texts)
+        alignments, systems = _by_attention(texts)
         made_by = f"attention to the source, with the reference given, of {', '.join(systems)}"
-    pairs = join_alignments(found, source, reference)
+    pairs = join_alignments(alignments, source, reference)
     share = len(np.unique(pairs[:, 0])) / max(len(source), 1)
     return pairs, f"alignments: {made_by}; {share:.0%} of the source words are aligned"
 
@@ -71,26 +71,26 @@ def join_alignments(
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
     """Align the references by the mean attention of the systems, each with one of its seeds, and
     name the systems; one whose model cannot read the text is left out."""
-    found = dict[str, list[DoubleArray | None]]()
+    attentions = dict[str, list[DoubleArray | None]]()
     for system in texts.systems:
         seed = next((seed for seed in system.seeds if seed.run), None)
         if seed and seed.run:
             lines = seed.as_read().source, seed.as_read().reference
             try:
-                found[system.name] = attention(seed.run, lines, texts.source, texts.reference)
+                attentions[system.name] = attention(seed.run, lines, texts.source, texts.reference)
             except SynmtError as error:
                 _logger.warning("%s does not help to align words: %s", system.name, error)
-    if not found:
+    if not attentions:
         raise UsageError(
             "source words need alignments with the references, and there is no run that makes them",
             do="Give them as `--alignments FILE`, or use `--side target` for target words",
         )
     # a line that one model cannot read is aligned by the others
     means = []
-    for of_line in zip(*found.values(), strict=True):
+    for of_line in zip(*attentions.values(), strict=True):
         known = [matrix for matrix in of_line if matrix is not None]
         means.append(np.sum(known, axis=0) if known else None)
-    return most_attended(means), list(found)
+    return most_attended(means), list(attentions)
 
 
 def by_aligned_words(
@@ -112,10 +112,10 @@ def by_aligned_words(
         # a file is raw text, unless words are scored
         raw = seed.run is None and not seed.scoring.on_tokens
         run = seed.run or texts.run_folders[0]
-        found = attention(
+        attentions = attention(
             run, (lines.source, lines.hypothesis), texts.source, translation.words, raw=raw
         )
-        return join_alignments(most_attended(found), texts.source, translation.words)
+        return join_alignments(most_attended(attentions), texts.source, translation.words)
 
     aligned = list(map(align, texts.translations)) if options.alignments is None else []
     return [
@@ -136,10 +136,10 @@ def by_aligned_words(
 def carry_over(numbers: IntArray, pairs: IntArray, words: int) -> IntArray:
     """Copy to each target word the group of its first source word: (M,) -> (words,), -1 for
     none."""
-    found = np.full(words, -1, dtype=np.int64)
+    carried = np.full(words, -1, dtype=np.int64)
     source, target = pairs[::-1].T
-    found[target] = numbers[source]
-    return found
+    carried[target] = numbers[source]
+    return carried
 
 
 def read_alignments(
@@ -156,7 +156,7 @@ def read_alignments(
             f"{len(lines):,} lines of alignments, but there are {len(source.lines):,} sentences",
             where=str(path),
         )
-    found = []
+    alignments = []
     for number, line in enumerate(lines):
         lengths = len(source.lines[number]), len(reference.lines[number])
         pairs = list[Pair]()
@@ -170,8 +170,8 @@ def read_alignments(
                     allowed="Pairs: 0-0 1-2, counted from 0",
                 )
             pairs.append((int(pair[1]), int(pair[2])))
-        found.append(pairs)
-    return found
+        alignments.append(pairs)
+    return alignments
 
 
 def attention(

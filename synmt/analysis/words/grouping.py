@@ -167,12 +167,12 @@ def _relations(parse: Parse) -> Labels:
 
 def _distances(parse: Parse) -> Labels:
     values = word_distances(parse)  # (W,)
-    found = _bucketed(parse, values, _DISTANCES, _DISTANCE_NAMES)
+    buckets = _bucketed(parse, values, _DISTANCES, _DISTANCE_NAMES)
     for word, parent in enumerate(parse.parents.tolist()):
-        if not values[word] and found[word] != PUNCTUATION:
+        if not values[word] and buckets[word] != PUNCTUATION:
             # a word below a punctuation mark, which is a parser's error, has no distance
-            found[word] = ROOT if word == parent else UNKNOWN
-    return found
+            buckets[word] = ROOT if word == parent else UNKNOWN
+    return buckets
 
 
 def _depths(parse: Parse) -> Labels:
@@ -228,8 +228,8 @@ def by_trees(
             for translation in texts.translations
         ]
     if unparsed := [lines for _, lines in to_label[len(parses) :]]:
-        found, name = parse_side(options, run, unparsed, side=side)
-        parses += found
+        parsed, name = parse_side(options, run, unparsed, side=side)
+        parses += parsed
         names.append(name)
     groups = []
     for kind in kinds:
@@ -248,12 +248,12 @@ def tree_labels(
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
     """
-    found = []
+    word_labels = []
     for words, line, parse in zip(text.lines, lines, parses, strict=True):
         labels = kind.label(parse)
         owners = word_of(locate_words(words, line), parse.spans).tolist()
-        found += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
-    return found
+        word_labels += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
+    return word_labels
 
 
 def group_words(

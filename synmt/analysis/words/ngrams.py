@@ -91,13 +91,13 @@ def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...
     """Count how often each n-gram of a system's translations is right, on average over its
     seeds."""
     expected = [_ngrams(words) for words in reference]
-    found = Counter[tuple[str, ...]]()
+    right = Counter[tuple[str, ...]]()
     for hypothesis in seeds:
         for words, others in zip(hypothesis, expected, strict=True):
-            found.update(_ngrams(words) & others)
+            right.update(_ngrams(words) & others)
     # a single seed has whole numbers
     seeded = len(seeds) > 1
-    return {ngram: count / len(seeds) if seeded else count for ngram, count in found.items()}
+    return {ngram: count / len(seeds) if seeded else count for ngram, count in right.items()}
 
 
 def compare_ngrams(

@@ -83,15 +83,15 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> l
     of_source = kinds if options.side else own
     if carried or (of_source and side == "source"):
         pairs, aligned = find_alignments(options, texts)
-    found, trees = list[WordGroups](), list[str]()
+    all_groups, trees = list[WordGroups](), list[str]()
     if FREQUENCY in kinds:
-        found.append(by_frequency(options, texts, options.side or "target"))
+        all_groups.append(by_frequency(options, texts, options.side or "target"))
     if own:
         groups, of_own = by_trees(options, texts, own, side)
-        found, trees = found + groups, [*trees, of_own]
+        all_groups, trees = all_groups + groups, [*trees, of_own]
     if carried:
         groups, of_source = by_trees(options, texts, carried, "source")
-        found += by_aligned_words(options, texts, groups, pairs)
+        all_groups += by_aligned_words(options, texts, groups, pairs)
         trees.append(of_source)
     lower = ", in lower case" * texts.scoring.lowercase
     notes = [f"words: tokenized as by BLEU ({texts.scoring.tokenize}){lower}", aligned, *trees]
@@ -101,5 +101,5 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> l
             count_words(texts, groups, pairs),
             notes=list(filter(None, [groups.about, *notes])),
         )
-        for groups in found
+        for groups in all_groups
     ]

@@ -85,7 +85,9 @@ def judge_models(options: ContrastOptions) -> Report:
     shown = {by: members for by, members in groups if len(members) <= MOST_GROUPS}
     pairs = []
     for place, contrast in enumerate(contrasts):
-        models = [{"model": name, **asdict(found[place])} for name, found in decisions.items()]
+        models = [
+            {"model": name, **asdict(of_model[place])} for name, of_model in decisions.items()
+        ]
         source = contrast_set.sources[contrast.source]
         pairs.append({**asdict(contrast), "source": source, "models": models})
     return Report(
@@ -164,10 +166,10 @@ def decide(
     for row, contrast in zip(rows, contrasts, strict=True):
         targets[row].update(dict.fromkeys((contrast.correct, *contrast.incorrect)))
     alternatives = ((sources[row], tuple(texts)) for row, texts in targets.items())
-    found = score_alternatives(translator, alternatives, trees)
+    by_source = score_alternatives(translator, alternatives, trees)
     scores = {}
     with progress("scoring contrasts", len(targets), "sources") as advance:
-        for (row, texts), of_source in zip(targets.items(), found, strict=True):
+        for (row, texts), of_source in zip(targets.items(), by_source, strict=True):
             # the targets of the scores are words, if the run tokenizes text
             scores[row] = dict(zip(texts, of_source, strict=True))
             advance(1)
@@ -178,9 +180,9 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
     chosen = [scores[text] for text in (contrast.correct, *contrast.incorrect)]
     if not all(score.pieces for score in chosen):
         raise SynmtError("the source has no piece that the model could read", where=contrast.where)
-    found = [(float(score.log_probabilities.sum()), score.pieces) for score in chosen]
+    scored = [(float(score.log_probabilities.sum()), score.pieces) for score in chosen]
     truncated = any(score.source_dropped or score.target_dropped for score in chosen)
-    return compared(found, truncated=truncated)
+    return compared(scored, truncated=truncated)
 
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
@@ -222,9 +224,9 @@ def accuracy_table(
     sizes = sum_by_sentence(members, sources, count)  # (S, G)
     base = np.array([decision.won for decision in decisions[first]])  # (N,)
     rows = [[] for _ in names]
-    for name, found in decisions.items():
+    for name, of_model in decisions.items():
         outcomes = np.array(
-            [(decision.won, decision.won_by_piece, decision.tied) for decision in found]
+            [(decision.won, decision.won_by_piece, decision.tied) for decision in of_model]
         )  # (N, 3)
         gains = outcomes[:, 0].astype(float) - base  # (N,)
         gained = sum_by_sentence(gains[:, None] * members, sources, count)  # (S, G)
