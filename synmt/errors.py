@@ -177,7 +177,7 @@ def listed(names: Iterable[str], most: int | None = None) -> str:
 def did_you_mean(name: str, names: Iterable[str | Path]) -> str:
     """Suggest the closest valid name, or path with such a name, as a question; empty if none is
     close."""
-    choices = {getattr(each, "name", str(each)).lower(): each for each in names}
+    choices = {getattr(choice, "name", str(choice)).lower(): choice for choice in names}
     near = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.6)
     return f"Did you mean '{choices[near[0]]}'?" if near else ""
 

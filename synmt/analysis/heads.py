@@ -44,8 +44,8 @@ class Head:
         """The name in tables, such as `head 1.2 (pascal)`."""
         if not self.variant:
             return "attention" if self.is_lstm else f"head {self.place}"
-        what = f"head {self.place}" if self.layer else "annotations"
-        return f"{what} ({self.variant})"
+        name = f"head {self.place}" if self.layer else "annotations"
+        return f"{name} ({self.variant})"
 
     @property
     def title(self) -> str:

@@ -237,16 +237,16 @@ class ShardAnnotator:
 def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> dict[str, Any]:
     """Add up the facts of all shards of each split."""
     summary: dict[str, Any] = {"relations": {}, "counts": {}}
-    every: list[TreeFacts] = []
+    facts_of_shards: list[TreeFacts] = []
     for split, shards in tables.items():
         relations = Counter[str]()
         counts = Counter(dict.fromkeys(COUNTS, 0))
         for facts in (table.facts for table in shards):
             relations.update(dict(zip(facts["relations"], facts["relation_counts"], strict=True)))
             counts.update(facts["counts"])
-            every.append(facts)
+            facts_of_shards.append(facts)
         summary["relations"][split] = relations
         summary["counts"][split] = counts
-    summary["arcs"] = all(facts["arcs"] is not None for facts in every)
-    summary["tags"] = sorted({name for facts in every for name in facts["tags"]})
+    summary["arcs"] = all(facts["arcs"] is not None for facts in facts_of_shards)
+    summary["tags"] = sorted({name for facts in facts_of_shards for name in facts["tags"]})
     return summary

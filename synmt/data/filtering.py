@@ -65,12 +65,12 @@ def judge_pairs(
             codes.append(codes_of_chunk)
             hashes.append(of_kept)
             advance(len(codes_of_chunk))
-    every = np.concatenate(codes)
+    all_codes = np.concatenate(codes)
     if filters.duplicates:
-        again = np.ones(np.count_nonzero(every == KEPT), dtype=bool)
+        again = np.ones(np.count_nonzero(all_codes == KEPT), dtype=bool)
         again[np.unique(np.concatenate(hashes), return_index=True)[1]] = False
-        every[np.flatnonzero(every == KEPT)[again]] = DUPLICATE
-    return every
+        all_codes[np.flatnonzero(all_codes == KEPT)[again]] = DUPLICATE
+    return all_codes
 
 
 def count_reasons(codes: Codes) -> dict[str, int]:

@@ -65,7 +65,7 @@ def analyze_compare(options: CompareOptions) -> Report:
     outputs = [replace(system.seeds[0], system=system.name) for system in systems]
     settings = scoring_options(outputs[0], options.tokenize, options.lowercase)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
-    scores, ranks = ([score_outputs(metric, each) for each in outputs] for metric in metrics)
+    scores, ranks = ([score_outputs(metric, system) for system in outputs] for metric in metrics)
     words = [system.as_read() for system in outputs]
     # alignments are those of words: systems that tokenize the source in different ways are compared
     # without them

@@ -160,8 +160,8 @@ def collect(
 
 def tabulate(grouping: Grouping, systems: Scores, *, notes: Sequence[str] = ()) -> Table:
     """Score every group for each system, and compare each system with the first."""
-    every = np.ones(len(grouping.sizes), dtype=np.bool_)
-    groups = [*zip(grouping.names, grouping.members, strict=True), ("all", every)]
+    all_sentences = np.ones(len(grouping.sizes), dtype=np.bool_)
+    groups = [*zip(grouping.names, grouping.members, strict=True), ("all", all_sentences)]
     tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
     samples = max(SAMPLES, SAMPLES_EACH * tested)
     text, rows = max(int(grouping.sizes.sum()), 1), []

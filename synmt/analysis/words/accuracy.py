@@ -128,8 +128,8 @@ def _count(
         translated = np.where(
             translation.matches >= 0, groups.words[translation.matches], translated
         )  # (M',)
-    every = np.ones(len(translation.words), dtype=np.bool_)
-    return WordCounts(words, matches, count_groups(translated, translation.words, names, every))
+    all_words = np.ones(len(translation.words), dtype=np.bool_)
+    return WordCounts(words, matches, count_groups(translated, translation.words, names, all_words))
 
 
 def count_groups(
