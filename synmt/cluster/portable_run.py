@@ -80,7 +80,7 @@ class PortableRun:
         folder, init = self.prepared.folder, self.recipe.model.init
         parts = [folder, *(folder / name for name in self.prepared.trees.values())]
         read = [path for part in parts for path in sorted(part.iterdir()) if path.is_file()]
-        found = {
+        files = {
             folder: [
                 path
                 for path in read
@@ -89,10 +89,10 @@ class PortableRun:
         }
         if init is not None:
             other = init.expanduser()
-            found[init] = [
+            files[init] = [
                 path for kind in (*READ, "model.safetensors") for path in sorted(other.glob(kind))
             ]
-        return found
+        return files
 
 
 def _paths(split: SplitFiles) -> list[Path]:

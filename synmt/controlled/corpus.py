@@ -92,11 +92,13 @@ def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 120
     """Generate the three parts of the corpus; a seed gives the same sentences on every machine."""
     sizes = {"test": test, "valid": valid, "train": train}
     assert min(sizes.values()) >= 0, sizes
-    taken: set[str] = set()
+    used_sources: set[str] = set()
     parts = {}
     for part, size in sizes.items():
         splits = SPLITS if part == "test" else SPLITS[:1]
-        parts[part] = _new_examples(_random(seed, part), _label_cycle(splits, size), taken, _fits)
+        parts[part] = _new_examples(
+            _random(seed, part), _label_cycle(splits, size), used_sources, _fits
+        )
     return {part: parts[part] for part in ("train", "valid", "test")}
 
 
@@ -163,19 +165,19 @@ promise."""
 
 
 def _new_examples(
-    random: Random, all_labels: Iterator[_Labels], taken: set[str], fits: _Fits
+    random: Random, all_labels: Iterator[_Labels], used_sources: set[str], fits: _Fits
 ) -> list[ControlledExample]:
-    return [_new_example(random, labels, taken, fits) for labels in all_labels]
+    return [_new_example(random, labels, used_sources, fits) for labels in all_labels]
 
 
 def _new_example(
-    random: Random, labels: _Labels, taken: set[str], fits: _Fits
+    random: Random, labels: _Labels, used_sources: set[str], fits: _Fits
 ) -> ControlledExample:
     """Draw sentences until one is new and has the labels."""
     while True:
         example = _example(random, labels, fits)
-        if example and example.source not in taken:
-            taken.add(example.source)
+        if example and example.source not in used_sources:
+            used_sources.add(example.source)
             return example
 
 

@@ -257,8 +257,8 @@ class _RotaryLayer(FastLayer):
         self.rotary = cast(RotaryAttention, layer.self_attention).rotary
 
     def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
-        every = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
-        query_key, value = every.split((2 * self.heads, self.heads), 2)
+        projected = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
+        query_key, value = projected.split((2 * self.heads, self.heads), 2)
         angles = self.rotary.at(0, state.length + state.ahead + 1)[
             :, state.position
         ]  # (2, d/2) or (2, 1, d/2)

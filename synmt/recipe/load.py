@@ -125,8 +125,8 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
-        both = isinstance(old, dict) and isinstance(value, Mapping)
-        merged[key] = _merge(old, value) if both else value  # type: ignore[arg-type]
+        are_mappings = isinstance(old, dict) and isinstance(value, Mapping)
+        merged[key] = _merge(old, value) if are_mappings else value  # type: ignore[arg-type]
     return merged
 
 

@@ -76,18 +76,18 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> l
     trees."""
     # without a side, trees are those of the source, which every syntactic system parses
     side = options.side or "source"
-    own = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
+    direct = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
     carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if ALIGNED in kind]
     pairs, aligned = np.zeros((0, 2), dtype=np.int64), ""
     # without a side, frequencies are those of target words
-    of_source = kinds if options.side else own
+    of_source = kinds if options.side else direct
     if carried or (of_source and side == "source"):
         pairs, aligned = find_alignments(options, texts)
     all_groups, trees = list[WordGroups](), list[str]()
     if FREQUENCY in kinds:
         all_groups.append(by_frequency(options, texts, options.side or "target"))
-    if own:
-        groups, of_own = by_trees(options, texts, own, side)
+    if direct:
+        groups, of_own = by_trees(options, texts, direct, side)
         all_groups, trees = all_groups + groups, [*trees, of_own]
     if carried:
         groups, of_source = by_trees(options, texts, carried, "source")

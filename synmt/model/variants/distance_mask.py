@@ -49,8 +49,8 @@ class DistanceMask(Variant):
     ) -> None:
         super().__init__(place)
         self.own = own
-        each = torch.tensor(reach).repeat_interleave(place.heads // len(reach))  # (H,)
-        self.register_buffer("reach", each[:, None, None], persistent=False)  # (H, 1, 1)
+        reaches = torch.tensor(reach).repeat_interleave(place.heads // len(reach))  # (H,)
+        self.register_buffer("reach", reaches[:, None, None], persistent=False)  # (H, 1, 1)
 
     @classmethod
     def check(cls, place: Place, *, reach: tuple[int, ...], **options: Any) -> None:
