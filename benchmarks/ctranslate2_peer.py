@@ -69,8 +69,8 @@ def _layer(theirs: Any, ours: Any) -> None:
 
 
 def _linears(theirs: Any, *ours: Any) -> None:
-    for one, other in zip(theirs, ours, strict=True):
-        one.weight, one.bias = _array(other.weight), _array(other.bias)
+    for into, layer in zip(theirs, ours, strict=True):
+        into.weight, into.bias = _array(layer.weight), _array(layer.bias)
 
 
 def _norm(theirs: Any, ours: Any) -> None:

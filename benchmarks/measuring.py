@@ -62,16 +62,18 @@ def arguments(doc: str | None, *files: str, **options: Any) -> argparse.Namespac
     for name in files:
         parser.add_argument(name, nargs="+", type=Path)
     for name, default in options.items():
-        how: dict[str, Any] = {"required": isinstance(default, type)}
+        settings: dict[str, Any] = {"required": isinstance(default, type)}
         if isinstance(default, bool):
-            how |= {"action": "store_true"}
-        elif how["required"]:
-            how |= {"type": default}
+            settings |= {"action": "store_true"}
+        elif settings["required"]:
+            settings |= {"type": default}
         else:
             several = isinstance(default, list)
-            how |= {"nargs": "+", "type": type(default[0])} if several else {"type": type(default)}
-            how |= {"default": default, "help": f"default: {default}"}
-        parser.add_argument(f"--{name.replace('_', '-')}", **how)
+            settings |= (
+                {"nargs": "+", "type": type(default[0])} if several else {"type": type(default)}
+            )
+            settings |= {"default": default, "help": f"default: {default}"}
+        parser.add_argument(f"--{name.replace('_', '-')}", **settings)
     return parser.parse_args()
 
 
@@ -112,11 +114,12 @@ def speeds(times: Mapping[str, Times], count: int, base_of: Callable[[str], str]
     base_of: names the system that one is compared with.
     """
     rows: list[Row] = []
-    for name, own in times.items():
+    for name, of_system in times.items():
         rows.append({"system": name})
         for clock, second in enumerate(("second", "processor second")):
             seconds, base = (
-                [one[clock] for one in rounds] for rounds in (own, times[base_of(name)])
+                [round_times[clock] for round_times in rounds]
+                for rounds in (of_system, times[base_of(name)])
             )
             ratios = np.divide(base, seconds).tolist()
             rows[-1] |= {f"sentences for each {second}": count / float(np.median(seconds))}

@@ -39,10 +39,15 @@ class Results:
         }
         self.runs, self.unstable = dict[str, list[dict[str, Any]]](), set[str]()
         for architecture, baseline in plan.baselines.items():
-            own = {name: scores[name] for name in scores if plan.architecture(name) == architecture}
-            ranked = sorted(own, key=lambda name: (name != baseline, -np.mean(own[name])))
+            of_architecture = {
+                name: scores[name] for name in scores if plan.architecture(name) == architecture
+            }
+            ranked = sorted(
+                of_architecture,
+                key=lambda name: (name != baseline, -np.mean(of_architecture[name])),
+            )
             self.runs |= {system: found[system] for system in ranked}
-            self.unstable |= unstable_systems(own)
+            self.unstable |= unstable_systems(of_architecture)
         self.tested = [system for system in plan.tested if system not in self.unstable]
 
     @cached_property
@@ -85,10 +90,10 @@ class Results:
         found: dict[str, dict[str, str]] = {}
         stable = [system for system in self.runs if system not in self.unstable]
         for other in stable:
-            own = self.plan.systems[other].control_of
-            if own in stable:
+            with_parser = self.plan.systems[other].control_of
+            if with_parser in stable:
                 lstm = " (LSTM)" if self.plan.architecture(other) == "lstm" else ""
-                found.setdefault(self.plan.trees[other] + lstm, {})[own] = other
+                found.setdefault(self.plan.trees[other] + lstm, {})[with_parser] = other
         return dict(sorted(found.items()))
 
     def _alike(self) -> dict[str, str]:

@@ -174,13 +174,13 @@ def _file_name(system: str) -> str:
 
 def _moved(system: Recipe, origin: str, target: str) -> Recipe:
     """Add what a recipe adds to one base to another base."""
-    own, base = recipe_values(system), recipe_values(load_recipe(origin))
+    of_system, base = recipe_values(system), recipe_values(load_recipe(origin))
     values = recipe_values(load_recipe(target))
     for section in _SYSTEM_SECTIONS:
-        for key, value in own[section].items():
+        for key, value in of_system[section].items():
             if value != base[section][key]:
                 values[section][key] = value
-    values["training"]["pretraining"] = own["training"]["pretraining"]
+    values["training"]["pretraining"] = of_system["training"]["pretraining"]
     return check_recipe(values, where=system.name)
 
 

@@ -128,7 +128,9 @@ def _freedom(total: float, shares: Mapping[SeedVariance, float]) -> float:
     """Compute the degrees of freedom of a sum of variances; 0 if one of them is not known."""
     if not all(variance.freedom for variance in shares):
         return 0.0
-    unsure = sum((share * one.observed) ** 2 / one.freedom for one, share in shares.items())
+    unsure = sum(
+        (share * variance.observed) ** 2 / variance.freedom for variance, share in shares.items()
+    )
     return total**2 / unsure if unsure and total else math.inf
 
 
@@ -166,13 +168,13 @@ def unstable_systems(scores: Mapping[str, Sequence[float]]) -> set[str]:
     The median of variances, each divided by the median of its law for a true variance of 1,
     estimates a common variance; it does not mind that a few are large.
     """
-    own = {system: within([seeds]) for system, seeds in scores.items() if len(seeds) > 1}
-    ratios = [freedom / stats.chi2.median(freedom) for _, freedom in own.values()]
-    variances = [variance for variance, _ in own.values()]
-    typical = np.median(np.multiply(variances, ratios)) if own else 0.0
-    total, found = sum(freedom for _, freedom in own.values()), set[str]()
-    for system, (variance, freedom) in own.items():
-        if typical and variance > stats.f.isf(_UNSTABLE / len(own), freedom, total) * typical:
+    by_system = {system: within([seeds]) for system, seeds in scores.items() if len(seeds) > 1}
+    ratios = [freedom / stats.chi2.median(freedom) for _, freedom in by_system.values()]
+    variances = [variance for variance, _ in by_system.values()]
+    typical = np.median(np.multiply(variances, ratios)) if by_system else 0.0
+    total, found = sum(freedom for _, freedom in by_system.values()), set[str]()
+    for system, (variance, freedom) in by_system.items():
+        if typical and variance > stats.f.isf(_UNSTABLE / len(by_system), freedom, total) * typical:
             found.add(system)
     return found
 
@@ -180,12 +182,12 @@ def unstable_systems(scores: Mapping[str, Sequence[float]]) -> set[str]:
 def adjusted(found: Mapping[str, Difference], *, tests: int = 0) -> dict[str, Difference]:
     """Test differences, with p adjusted for the number of tests, some of which may still have no
     results; without seeds, a difference is not tested."""
-    seeded = {name: one for name, one in found.items() if one.freedom}
-    p_values = [one.unadjusted_p() for one in seeded.values()]
+    seeded = {name: difference for name, difference in found.items() if difference.freedom}
+    p_values = [difference.unadjusted_p() for difference in seeded.values()]
     # what has no result yet counts with the largest p
     p_values += [1.0] * (tests - len(seeded))
     tested = dict(zip(seeded, holm(p_values), strict=False))
-    return {name: replace(one, p=tested.get(name)) for name, one in found.items()}
+    return {name: replace(difference, p=tested.get(name)) for name, difference in found.items()}
 
 
 def average_difference(first: Sequence[str], second: Sequence[str]) -> dict[str, float]:

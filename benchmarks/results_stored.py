@@ -108,7 +108,7 @@ def _test(run: Run, name: str) -> dict[str, Any]:
     texts = folder / "tokens" if options.on_tokens else folder
     translated = list(read_lines(texts / "hypothesis.txt"))
     reference = list(read_lines(texts / "reference.txt"))
-    exact = [one == other for one, other in zip(translated, reference, strict=True)]
+    exact = [hypothesis == other for hypothesis, other in zip(translated, reference, strict=True)]
     scores = read_json(folder / "scores.json", dict[str, dict[str, Any]])
     return {
         "scores": {

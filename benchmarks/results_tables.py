@@ -19,7 +19,7 @@ _COLUMNS = {
     "95 % interval": Column(title="", signed=True),
     "p (Holm)": Column(title="", kind="p"),
     "exact match": Column(title="", kind="share", digits=1),
-    "more weights": Column(title="", kind="share", digits=1, signed=True),
+    "more parameters": Column(title="", kind="share", digits=1, signed=True),
     "validation loss": Column(title="", digits=4),
 }
 """How columns are written, by what their titles begin with, up to a comma."""
@@ -66,9 +66,9 @@ def _rows(results: Results) -> dict[str, Row]:
             row[f"BLEU, {test}"] = results.tests[test].mean(system)
             row[f"difference, {test}"] = _starred(differences[test].get(system))
         row["time of a step"], row["time, 95 % interval"] = ratios.get(system, (None, None))
-        row["weights"] = runs[0]["weights"]
+        row["parameters"] = runs[0]["weights"]
         if base != system and base in results.runs:
-            row["more weights"] = runs[0]["weights"] / results.runs[base][0]["weights"] - 1
+            row["more parameters"] = runs[0]["weights"] / results.runs[base][0]["weights"] - 1
         rows[system] = row
     return rows
 
@@ -107,7 +107,7 @@ def further_tables(results: Results) -> dict[str, Table]:
     for trees, pairs in results.other_trees().items():
         averages[f"{trees}: {', '.join(pairs)}"] = average_difference([*pairs], [*pairs.values()])
         if trees.startswith("random"):
-            random |= {own: {own: 1.0, other: -1.0} for own, other in pairs.items()}
+            random |= {system: {system: 1.0, other: -1.0} for system, other in pairs.items()}
     stable = results.runs.keys() - results.unstable
     for title, (first, second) in results.plan.differences.items():
         if stable.issuperset([*first, *second]):
@@ -126,10 +126,10 @@ def _weighted(results: Results, sums: Mapping[str, Weights], *, tested: bool = T
     """
     rows: dict[str, Row] = {title: {"models": title} for title in sums}
     for test, comparison in results.tests.items():
-        found = {title: comparison.difference(weights) for title, weights in sums.items()}
+        differences = {title: comparison.difference(weights) for title, weights in sums.items()}
         of_test = "" if test == results.plan.test else f", {test}"
-        for title, one in (adjusted(found) if tested else found).items():
-            rows[title] |= _difference(one, of_test)
+        for title, difference in (adjusted(differences) if tested else differences).items():
+            rows[title] |= _difference(difference, of_test)
     return table(list(rows.values()), *([_STAR] if tested else []), forms=_COLUMNS)
 
 

@@ -37,6 +37,6 @@ def times_as_long(measured: Mapping[str, Sequence[float]]) -> tuple[float, Inter
     seconds = np.array([measured["seconds"], measured["of_baseline"]])  # (2, N)
     steps = seconds.shape[1]
     chosen = np.random.default_rng(1).integers(0, steps, (_SAMPLES, steps))
-    own, other = seconds[:, chosen].sum(-1)  # (R,), (R,)
-    low, high = np.quantile(own / other, (0.025, 0.975))
+    system, baseline = seconds[:, chosen].sum(-1)  # (R,), (R,)
+    low, high = np.quantile(system / baseline, (0.025, 0.975))
     return float(seconds[0].sum() / seconds[1].sum()), Interval(float(low), float(high))

@@ -71,8 +71,8 @@ def write_text(folder: Path, pairs: int, longest: int) -> None:
             lengths = random.integers(1, longest + 1, min(CHUNK, pairs - first))
             drawn = np.searchsorted(cumulated, random.random(lengths.sum()) * cumulated[-1])
             places = np.split(drawn, np.cumsum(lengths)[:-1])
-            for own, out in zip(words, (source, target), strict=True):
-                out.writelines(" ".join(own[place].tolist()) + ".\n" for place in places)
+            for words_of_side, out in zip(words, (source, target), strict=True):
+                out.writelines(" ".join(words_of_side[place].tolist()) + ".\n" for place in places)
     for language in ("en", "de"):
         (folder / f"valid.{language}").write_text("a b c\n")
 
@@ -128,7 +128,7 @@ class Meter:
     def read(self) -> dict[str, float]:
         """Return the seconds and the memory."""
         before, self.before = self.before, self._times()
-        seconds = [one - other for one, other in zip(self.before, before, strict=True)]
+        seconds = [after - earlier for after, earlier in zip(self.before, before, strict=True)]
         processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         peaks = [resource.getrusage(who).ru_maxrss // 1024 for who in processes]
         return dict(zip(TITLES, [*seconds, *peaks], strict=True))

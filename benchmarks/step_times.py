@@ -67,10 +67,10 @@ def measure(plan: Plan, options: argparse.Namespace) -> None:
         pair = (system, plan.baseline(system))
         if pair[0] != pair[1] and plan.systems[system].tested and system not in times(plan):
             recipes = [plan.recipe(name, changes) for name in pair]
-            own, other = in_turns(recipes, options.data, options.steps)
+            seconds, of_baseline = in_turns(recipes, options.data, options.steps)
             prints = [fingerprint(plan.recipes[name]) for name in pair]
             measured = {"recipe": prints[0], "baseline": prints[1]}
-            stored["systems"][system] = {**measured, "seconds": own, "of_baseline": other}
+            stored["systems"][system] = {**measured, "seconds": seconds, "of_baseline": of_baseline}
             write_json(path, stored, indent=1)
             ratio, interval = times(plan)[system]
             print(f"{system}: {ratio:.2f} ({interval.low:.2f} to {interval.high:.2f})", flush=True)

@@ -2,10 +2,9 @@
 same size.
 
 The Transformer is compared with Hugging Face's MarianMT and those of eole and JoeyNMT, the LSTM
-with JoeyNMT's. All see the same batches in turn: forward, backward and
-Adam, without clipping. Each round has batches of other shapes, as in training: some libraries
-generate code for each shape. Printed are medians over rounds, ratios with their 95 % interval
-(bootstrap over rounds):
+with JoeyNMT's. All see the same batches in turn: forward, backward and Adam, without clipping. Each
+round has batches of other shapes, as in training: some libraries generate code for each shape.
+Printed are medians over rounds, ratios with their 95 % interval (bootstrap over rounds):
 
     tokens/s, tokens/CPU s  target tokens for each second of wall time, and of processor time
     step / base             processor time of a step relative to the plain model of the same

@@ -61,15 +61,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         every = all_systems(Path(folder), options)
         chosen = [
-            (name, one) for name, one in every if any(part in name for part in options.systems)
+            (name, translate)
+            for name, translate in every
+            if any(part in name for part in options.systems)
         ]
-        systems = {name: partial(one, lines) for name, one in chosen}
+        systems = {name: partial(translate, lines) for name, translate in chosen}
         found = {name: translate() for name, translate in systems.items()}
         times = measuring.take_turns(systems, options.rounds)
     first = next(iter(found))
     print(measuring.speeds(times, len(lines), lambda name: BASE if BASE in times else first))
     for name, translations in found.items():
-        same = sum(one == other for one, other in zip(translations, found[first], strict=True))
+        same = sum(line == other for line, other in zip(translations, found[first], strict=True))
         print(f"{name}: {same / len(lines):.1%} of the translations are those of {first}")
 
 
@@ -111,7 +113,7 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
 def translate(translator: Translator, threads: int, lines: list[str]) -> list[str]:
     """Translate with synmt."""
     torch.set_num_threads(threads)
-    return [one.text for one in translator.translate(lines)]
+    return [translation.text for translation in translator.translate(lines)]
 
 
 def their_translate(loaded: Any, translator: Translator, lines: list[str]) -> list[str]:
@@ -127,7 +129,7 @@ def their_translate(loaded: Any, translator: Translator, lines: list[str]) -> li
         max_batch_size=min(options.batch_size, _THEIR_BATCH),
         max_decoding_length=int(limits_of(collate_source([longest]), options)),
     )
-    return [translator.target.decode(list(map(int, one.hypotheses[0]))) for one in found]
+    return [translator.target.decode(list(map(int, result.hypotheses[0]))) for result in found]
 
 
 if __name__ == "__main__":

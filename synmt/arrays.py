@@ -30,7 +30,7 @@ def json_text(value: Any, **layout: Any) -> str:
 
 def _without_infinities(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_infinities(one) for key, one in value.items()}
+        return {key: _without_infinities(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_infinities(one) for one in value]
+        return [_without_infinities(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -177,7 +177,7 @@ def listed(names: Iterable[str], most: int | None = None) -> str:
 def did_you_mean(name: str, names: Iterable[str | Path]) -> str:
     """Suggest the closest valid name, or path with such a name, as a question; empty if none is
     close."""
-    choices = {getattr(each, "name", str(each)).lower(): each for each in names}
+    choices = {getattr(choice, "name", str(choice)).lower(): choice for choice in names}
     near = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.6)
     return f"Did you mean '{choices[near[0]]}'?" if near else ""
 
@@ -195,4 +195,4 @@ _CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-
 def visible(text: str) -> str:
     """Show control characters, which names and texts may have, as `\\x1b` in place of sending them
     to a terminal."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

@@ -12,8 +12,8 @@ runs/NAME/run.json            what the run is, and whether it has finished
           model.safetensors   the weights used for translation
           average.safetensors the averaged weights, if `training.average` is above 1
           tests/NAME/         source, reference, hypothesis and scores of each test set; its labels
-                              (labels.tsv), if it
-                              has any, and the statistics of every segment (segments/)
+                              (labels.tsv), if it has any, and the statistics of every segment
+                              (segments/)
           analysis/           drawings of `synmt analyze --trees --draw`
           tensorboard/        the log for TensorBoard, if it is installed
           checksums.sha256    of the files here; each checkpoint and test set has its own

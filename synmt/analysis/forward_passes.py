@@ -97,11 +97,13 @@ def run_forward(
     model, longest = translator.model, translator.max_pieces
     for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
         examples, sentences = list[Example](), list[SentencePass]()
-        for one in chosen:
-            pieces = translator.target.encode("" if targets is None else targets[one.index])
-            examples.append(replace(one.example, target=pieces.ids[:longest]))
-            dropped = one.dropped + max(0, len(pieces.ids) - longest)
-            sentences.append(SentencePass(one.index, one.spans, pieces.spans[:longest], dropped))
+        for source in chosen:
+            pieces = translator.target.encode("" if targets is None else targets[source.index])
+            examples.append(replace(source.example, target=pieces.ids[:longest]))
+            dropped = source.dropped + max(0, len(pieces.ids) - longest)
+            sentences.append(
+                SentencePass(source.index, source.spans, pieces.spans[:longest], dropped)
+            )
         batch = collate(examples, translator.reading).to(translator.device)
         with capture(model, what) as captured:
             memory, _ = model.remember(batch.source, batch.source_signals)
@@ -126,7 +128,7 @@ def measure_text(
     Returns the results by the number of the line, from 0, and the number of lines that are left
     out: `too_long` for the model, or `empty`, which have no words on the side of the trees.
     """
-    found = {}
+    measured = {}
     too_long = 0
     with progress(job, len(text.source), "sentences") as advance:
         for forward in run_forward(
@@ -138,10 +140,10 @@ def measure_text(
                 words = text.gold[sentence.index] if text.gold else sentence.target
                 too_long += sentence.dropped > 0
                 if len(words) and not sentence.dropped:
-                    found[sentence.index] = measure(sentence, value.astype(np.float64))
+                    measured[sentence.index] = measure(sentence, value.astype(np.float64))
             advance(len(forward.sentences))
-    left_out = {"too_long": too_long, "empty": len(text.source) - len(found) - too_long}
+    left_out = {"too_long": too_long, "empty": len(text.source) - len(measured) - too_long}
     if any(left_out.values()):
         counts = ", ".join(f"{count:,} {why}" for why, count in left_out.items())
         _logger.info("sentences left out: %s", counts.replace("_", " "))
-    return dict(sorted(found.items())), left_out
+    return dict(sorted(measured.items())), left_out

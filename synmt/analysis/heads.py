@@ -44,8 +44,8 @@ class Head:
         """The name in tables, such as `head 1.2 (pascal)`."""
         if not self.variant:
             return "attention" if self.is_lstm else f"head {self.place}"
-        what = f"head {self.place}" if self.layer else "annotations"
-        return f"{what} ({self.variant})"
+        name = f"head {self.place}" if self.layer else "annotations"
+        return f"{name} ({self.variant})"
 
     @property
     def title(self) -> str:
@@ -70,9 +70,9 @@ def choose_heads(
         for number in range(1, attention.heads + 1):
             heads[layer, number] = Head(layer, number)
     for variant in model.variants[side] if owned else ():
-        for one in _heads_of(variant):
-            heads[one.layer, one.number] = one
-    chosen = [one for one in heads.values() if head in (None, "all", one.place)]
+        for owned_head in _heads_of(variant):
+            heads[owned_head.layer, owned_head.number] = owned_head
+    chosen = [candidate for candidate in heads.values() if head in (None, "all", candidate.place)]
     if not chosen:
         raise UsageError(
             "the model has no such attention head",

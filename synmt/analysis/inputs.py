@@ -29,9 +29,9 @@ _LINES_AT_ONCE = 256
 """How many lines are parsed between two updates of the progress."""
 
 
-def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
+def as_paths(paths: Path | Sequence[Path] | None) -> list[Path]:
     """List the paths of an option that takes one or several."""
-    return [] if given is None else [given] if isinstance(given, Path) else list(given)
+    return [] if paths is None else [paths] if isinstance(paths, Path) else list(paths)
 
 
 def find_parser(recipe: Recipe, side: Side, model: str | None) -> StanzaParser:
@@ -227,16 +227,16 @@ def _resolved(members: Sequence[Path]) -> _Members:
 def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> _Group:
     """Find the baseline among the systems by its name or a seed, or as one more system."""
     wanted, is_there = str(baseline), baseline.exists()
-    found = [
+    matches = [
         # a run may have the name of its system, `plain` next to `plain-seed2`
-        one
-        for one in groups
-        if wanted == one[0] or (wanted == Path(one[0]).name and not is_there)
+        group
+        for group in groups
+        if wanted == group[0] or (wanted == Path(group[0]).name and not is_there)
     ]
-    found = found or [one for one in groups if baseline.resolve() in _resolved(one[1])]
-    if not found:
-        found = group_paths([baseline], group_seeds=group_seeds)
-    if len(found) > 1:
-        listed = ", ".join(printable(name) for name, _ in found)
+    matches = matches or [group for group in groups if baseline.resolve() in _resolved(group[1])]
+    if not matches:
+        matches = group_paths([baseline], group_seeds=group_seeds)
+    if len(matches) > 1:
+        listed = ", ".join(printable(name) for name, _ in matches)
         raise UsageError(f"the baseline must be one system, not {listed}", where="--baseline")
-    return found[0]
+    return matches[0]

@@ -20,8 +20,7 @@ MapContent = Literal["weights", "factor", "bias", "cross", "parents"]
 
 RUN = Option(
     "Run folder; default: the newest finished one in runs/. Scores by group and of words take "
-    "several, and quoted "
-    "patterns such as 'runs/pascal-*' for the seeds of one system.",
+    "several, and quoted patterns such as 'runs/pascal-*' for the seeds of one system.",
     metavar="RUN …",
     show_default=False,
 )
@@ -51,8 +50,7 @@ Parses = Annotated[
     Path | None,
     Option(
         "Trees of the test set for --by-depth, --by-distance, --by-relation, --attention, --words "
-        "and --robustness; "
-        "default: the test set is parsed.",
+        "and --robustness; default: the test set is parsed.",
         metavar="FILE.conllu",
     ),
 ]
@@ -60,8 +58,7 @@ Head = Annotated[
     str | None,
     Option(
         "An attention head, counted from 1, or `all`. Default: heads that learn trees for --trees, "
-        "all heads for "
-        "--attention.",
+        "all heads for --attention.",
         metavar="LAYER.HEAD",
     ),
 ]
@@ -73,8 +70,7 @@ Parser = Annotated[
     str | None,
     Option(
         "Stanza model for parsing or tagging; default: that of the run or its recipe. With "
-        "--robustness: a second "
-        "parser to compare with.",
+        "--robustness: a second parser to compare with.",
         metavar="auto|compact|official|FOLDER",
     ),
 ]
@@ -82,8 +78,7 @@ Plot = Annotated[
     Path | None,
     Option(
         "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw "
-        "(.svg), and with "
-        "--compare, box plots of sentence scores.",
+        "(.svg), and with --compare, box plots of sentence scores.",
         metavar="FILE",
     ),
 ]
@@ -135,8 +130,7 @@ class SystemOptions(CommonOptions):
         bool,
         Option(
             "Treat runs or files as seeds of one system if their names differ only in `-seed1`, "
-            "`.seed1`, or after "
-            "the last dot.",
+            "`.seed1`, or after the last dot.",
             names="--seeds",
         ),
     ] = False
@@ -168,8 +162,7 @@ class GroupOptions(SystemOptions):
         bool,
         Option(
             "Group by the relations in the tree; useful for rare relations. --words relation "
-            "counts the words of "
-            "every relation.",
+            "counts the words of every relation.",
             asks=True,
         ),
     ] = False
@@ -192,9 +185,8 @@ class GroupOptions(SystemOptions):
         str | None,
         Option(
             "Buckets of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as "
-            "10,20,30. "
-            "Default: pascal for lengths, quarters of the data for depths and distances. ldd "
-            "counts target lengths."
+            "10,20,30. Default: pascal for lengths, quarters of the data for depths and distances. "
+            "ldd counts target lengths."
         ),
     ] = None
     unit: Annotated[
@@ -211,8 +203,7 @@ class TreeOptions(RunOptions):
         Path | None,
         Option(
             "Text and gold trees to compare with; with --side target, trees of the test set's "
-            "references. "
-            "Default: the test set is parsed.",
+            "references. Default: the test set is parsed.",
             metavar="FILE.conllu",
         ),
     ] = None
@@ -247,8 +238,7 @@ class AttentionOptions(RunOptions):
         MapContent,
         Option(
             "Content of heat maps: attention weights, a variant's factor or bias, attention to the "
-            "source, or "
-            "probable parents in latent trees.",
+            "source, or probable parents in latent trees.",
         ),
     ] = "weights"
     parses: Parses = None
@@ -265,8 +255,7 @@ class CompareOptions:
         Sequence[Path],
         Option(
             "Runs or files of translations, two or more: list the sentences that differ most from "
-            "A, with trees and "
-            "alignments, and draw a box plot of sentence scores for each.",
+            "A, with trees and alignments, and draw a box plot of sentence scores for each.",
             metavar="A B …",
             show_default=False,
             asks=True,
@@ -294,12 +283,10 @@ class WordOptions(SystemOptions):
         str | None,
         Option(
             "How often is a word translated correctly, by its frequency, tag, relation, distance "
-            "to the parent or "
-            "depth (separated by commas)? Precision, recall and F1 of target words; recall of "
-            "source words through "
-            "alignments. Default side: target for frequencies, source for trees. source-tag, "
-            "source-relation …: "
-            "target words by the trees of the source.",
+            "to the parent or depth (separated by commas)? Precision, recall and F1 of target "
+            "words; recall of source words through alignments. Default side: target for "
+            "frequencies, source for trees. source-tag, source-relation …: target words by the "
+            "trees of the source.",
             metavar="LIST|all",
             asks=True,
         ),
@@ -312,8 +299,7 @@ class WordOptions(SystemOptions):
         Path | None,
         Option(
             "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: "
-            "mean attention of the "
-            "runs.",
+            "mean attention of the runs.",
             metavar="FILE",
         ),
     ] = None

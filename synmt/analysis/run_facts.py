@@ -52,6 +52,6 @@ def page_with_facts(reports: Sequence[Report], command: Sequence[str]) -> str:
 def facts_table(runs: Sequence[Run]) -> Table:
     """Make a table of the facts, with a column for each run."""
     facts = [run_facts(run) for run in runs]
-    rows = [[name, *(one[name] for one in facts)] for name in facts[0]]
+    rows = [[name, *(of_run[name] for of_run in facts)] for name in facts[0]]
     columns = [text_column(name) for name in ("run", *(run.folder.resolve().name for run in runs))]
     return Table(title="Runs", columns=columns, rows=rows)

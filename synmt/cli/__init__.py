@@ -63,10 +63,10 @@ class ListCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with `--run A B` as `--run A --run B`."""
         lists = {
-            name: str(one.metavar)
-            for one in self.get_params(ctx)
-            if one.param_type_name == "option" and str(one.metavar).endswith("…")
-            for name in one.opts
+            name: str(parameter.metavar)
+            for parameter in self.get_params(ctx)
+            if parameter.param_type_name == "option" and str(parameter.metavar).endswith("…")
+            for name in parameter.opts
         }
         written, option, is_first = list[str](), "", False
         for argument in args:
@@ -96,8 +96,10 @@ def _continues(argument: str, metavar: str) -> bool:
 def load(name: str) -> ListCommand:
     """Make a command from the function of its name."""
     info = CommandInfo(callback=resolve_name(f"synmt.cli.{name}:{name}"), cls=ListCommand)
-    made: Any = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
-    return made
+    loaded: Any = get_command_from_info(
+        info, pretty_exceptions_short=False, rich_markup_mode="rich"
+    )
+    return loaded
 
 
 app = typer.Typer(

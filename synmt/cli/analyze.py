@@ -53,12 +53,12 @@ class _Question:
             if self.ask
             else []
         )
-        return {one.name: one for one in [*flags, *declared(self.record)]}
+        return {declaration.name: declaration for declaration in [*flags, *declared(self.record)]}
 
     @property
     def flags(self) -> list[str]:
         """The parameters that ask it."""
-        return [name for name, one in self.options.items() if one.option.asks]
+        return [name for name, declaration in self.options.items() if declaration.option.asks]
 
     def read(self, values: Mapping[str, Any]) -> Any:
         """Make the record of options from the values of parameters; those that were not typed have
@@ -67,8 +67,9 @@ class _Question:
         chosen = {name: value for name, value in values.items() if name in names}
         if "run" in chosen and "hypotheses" not in names:
             if len(chosen["run"]) > 1:
-                what = f"{_flags([self])} is about one run"
-                raise UsageError(what, where="--run", do="Run it once for each")
+                raise UsageError(
+                    f"{_flags([self])} is about one run", where="--run", do="Run it once for each"
+                )
             [chosen["run"]] = chosen["run"]
         return self.record(**chosen)
 
@@ -113,12 +114,12 @@ _QUESTIONS = (
 
 def _parameters() -> list[Parameter]:
     """Make the parameters of all options; one that several questions have is in no panel."""
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     for question in _QUESTIONS:
-        for name, one in question.options.items():
+        for name, declaration in question.options.items():
             several = sum(name in other.options for other in _QUESTIONS) > 1
-            found.setdefault(name, one.parameter(None if several else question.panel))
-    return list(found.values())
+            parameters.setdefault(name, declaration.parameter(None if several else question.panel))
+    return list(parameters.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +150,11 @@ def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, ty
         compare.html[/]
     """
     spellings = {"run": "--run", **typed}
-    chosen = {name: value for name, value in values.items() if name in typed}
+    typed_values = {name: value for name, value in values.items() if name in typed}
     # a run folder may stand in the place of labels
-    if "labels" in chosen and is_run(chosen["labels"]):
-        chosen["run"] = [*chosen.get("run", []), chosen.pop("labels")]
-    reports = _answer(chosen, spellings, page.page)
+    if "labels" in typed_values and is_run(typed_values["labels"]):
+        typed_values["run"] = [*typed_values.get("run", []), typed_values.pop("labels")]
+    reports = _answer(typed_values, spellings, page.page)
     if page.page:
         from synmt.analysis.run_facts import page_with_facts
         from synmt.files.writing import write_output
@@ -165,12 +166,12 @@ def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, ty
     console.show_reports(reports, tables.format)
 
 
-def _choose_questions(typed: Mapping[str, Any], spellings: Mapping[str, str]) -> list[_Question]:
+def _choose_questions(values: Mapping[str, Any], spellings: Mapping[str, str]) -> list[_Question]:
     """Find the questions that were asked, and refuse options that none of them has."""
-    chosen = [one for one in _QUESTIONS if any(name in typed for name in one.flags)]
-    for name in typed:
-        owners = [one for one in _QUESTIONS if name in one.options]
-        if not any(one in chosen for one in owners):
+    chosen = [question for question in _QUESTIONS if any(name in values for name in question.flags)]
+    for name in values:
+        owners = [question for question in _QUESTIONS if name in question.options]
+        if not any(owner in chosen for owner in owners):
             raise UsageError(f"{spellings[name]} needs {_flags(owners)}", do="Add one of them")
     if not chosen:
         raise UsageError("no analysis is chosen", do=f"Choose one or more of {_flags(_QUESTIONS)}")
@@ -178,22 +179,24 @@ def _choose_questions(typed: Mapping[str, Any], spellings: Mapping[str, str]) ->
 
 
 def _flags(questions: Sequence[_Question]) -> str:
-    names = (name for one in questions for name in one.flags)
+    names = (name for question in questions for name in question.flags)
     return " or ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def _answer(
-    typed: Mapping[str, Any], spellings: Mapping[str, str], page: Path | None
+    values: Mapping[str, Any], spellings: Mapping[str, str], page: Path | None
 ) -> dict[str, Report]:
     """Answer all questions; the first analysis begins when the options of all have been read."""
-    questions = _choose_questions(typed, spellings)
-    if len(questions) > 1 and (piped(typed) or "plot" in typed):
-        what = "one analysis at a time can read standard input, or draw with --plot"
-        raise UsageError(what, do="Make one at a time")
+    questions = _choose_questions(values, spellings)
+    if len(questions) > 1 and (piped(values) or "plot" in values):
+        raise UsageError(
+            "one analysis at a time can read standard input, or draw with --plot",
+            do="Make one at a time",
+        )
     if page:
         from synmt.reporting.page import check_page
 
         check_page(page)
-    chosen = [one.read(typed) for one in questions]
+    chosen = [question.read(values) for question in questions]
     pairs = zip(questions, chosen, strict=True)
     return {question.name: question.answer(options) for question, options in pairs}

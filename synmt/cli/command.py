@@ -31,7 +31,8 @@ Data = Annotated[Path, Option("Folder of trees and prepared corpora.", metavar="
 DryRun = Annotated[
     bool, Option("List the steps and stop: which are done, and the size of the rest.")
 ]
-Device = Annotated[str, Option("Device: auto, cpu, cuda, cuda:1 …, mps")]
+DEVICES = "Device: auto, cpu, cuda, cuda:1 …, mps"
+Device = Annotated[str, Option(DEVICES)]
 
 PARSERS = "auto|compact|official|FOLDER"
 """The values of `--parser`, for the help pages."""

@@ -67,7 +67,7 @@ _VALUES = {bool: "", int: "N", float: "X", str: "TEXT"}
 @cache
 def declared(record: type) -> tuple[Declared, ...]:
     """List the options of a record: its fields that are annotated with one."""
-    found = []
+    declarations = []
     for name, annotated in get_type_hints(record, include_extras=True).items():
         for option in getattr(annotated, "__metadata__", ()):
             if not isinstance(option, Option):
@@ -77,8 +77,8 @@ def declared(record: type) -> tuple[Declared, ...]:
             if default == () or isinstance(option.show_default, str):
                 default = None
             # what is annotated, without the annotation
-            found.append(Declared(name, annotated.__origin__, option, default))
-    return tuple(found)
+            declarations.append(Declared(name, annotated.__origin__, option, default))
+    return tuple(declarations)
 
 
 def _as_typed(kind: Any, *, checked: bool) -> Any:
@@ -118,8 +118,8 @@ class _SharedOptions:
     threads: Annotated[
         int | None,
         Option(
-            "Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process "
-            "may use.",
+            "Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process may "
+            "use.",
             metavar="N",
             minimum=1,
             show_default=False,
@@ -156,30 +156,32 @@ def command(
         name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)
     }
     options = [
-        one.parameter()
+        declaration.parameter()
         for record in [*records.values(), _SharedOptions]
-        for one in declared(record)
+        for declaration in declared(record)
     ]
 
     def run(context: typer.Context, **values: Any) -> None:
         # before the command loads torch
         use_threads(values["threads"])
         verify_large_files(values["verify"])
-        given = {one.name: values[one.name] for one in own}
-        made: dict[str, Any] = {"values": given, "typed": typed_options(context)}
+        own_values = {parameter.name: values[parameter.name] for parameter in own}
+        arguments: dict[str, Any] = {"values": own_values, "typed": typed_options(context)}
         with allowing_code(values["allow_code"]):
             for name, record in records.items():
                 # what was not typed, and has no default, has that of the record
-                chosen = {one.name: values[one.name] for one in declared(record)}
-                made[name] = record(
-                    **{one: value for one, value in chosen.items() if value is not None}
+                chosen = {
+                    declaration.name: values[declaration.name] for declaration in declared(record)
+                }
+                arguments[name] = record(
+                    **{option: value for option, value in chosen.items() if value is not None}
                 )
-            function(**{name: made[name] for name in kinds if name != "return"})
+            function(**{name: arguments[name] for name in kinds if name != "return"})
 
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     parameters = [context, *own, *options]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__name__, run.__module__ = function.__name__, function.__module__
     # the help wraps paragraphs to the width of the terminal, but keeps line breaks
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
@@ -200,8 +202,8 @@ def typed_options(context: typer.Context) -> Typed:
 def filled(record: Callable[..., T], options: Any, **others: Any) -> T:
     """Make a record from the options of the same names that have a value, and from others."""
     values = {name: getattr(options, name, None) for name in get_type_hints(record)}
-    given = {name: value for name, value in values.items() if value is not None}
-    return record(**given, **others)
+    with_value = {name: value for name, value in values.items() if value is not None}
+    return record(**with_value, **others)
 
 
 def piped(values: Mapping[str, Any]) -> list[str]:
@@ -210,6 +212,8 @@ def piped(values: Mapping[str, Any]) -> list[str]:
     lists = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
     names = [name for name, paths in lists.items() for path in paths if str(path) == "-"]
     if len(names) > 1:
-        what = f"standard input can be read only once, not by {' and '.join(names)}"
-        raise UsageError(what, do="Give `-` for one of them")
+        raise UsageError(
+            f"standard input can be read only once, not by {' and '.join(names)}",
+            do="Give `-` for one of them",
+        )
     return names

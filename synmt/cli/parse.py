@@ -45,8 +45,7 @@ class ParseArguments:
         str,
         Option(
             "compact: ships with synmt, English only. official: Stanza's, downloaded once. auto: "
-            "compact where there "
-            "is one, else official. Or a folder with resources.json.",
+            "compact where there is one, else official. Or a folder with resources.json.",
             names="--parser --model",
             metavar=PARSERS,
         ),

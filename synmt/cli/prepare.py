@@ -92,12 +92,12 @@ def show_keys(words: Sequence[str]) -> None:
     with loading():
         from synmt.model.variant_keys import list_options
 
-    found = [*list_keys(words), *list_options(words)]
-    if not found:
+    keys = [*list_keys(words), *list_options(words)]
+    if not keys:
         raise SynmtError(
             f"no key of a recipe contains {listed(words)}", do="`synmt train --keys` shows all"
         )
-    print("\n".join(key.text() for key in found))
+    print("\n".join(key.text() for key in keys))
 
 
 def show_corpus(prepared: Prepared) -> None:

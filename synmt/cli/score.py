@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from synmt.cli import console
-from synmt.cli.command import PARSERS, WEIGHTS, Cluster
+from synmt.cli.command import DEVICES, PARSERS, WEIGHTS, Cluster
 from synmt.cli.options import TableOptions, Typed, command, filled, piped
 from synmt.errors import UsageError
 from synmt.options import Option
@@ -32,8 +32,7 @@ class ScoreArguments:
         Sequence[Path],
         Option(
             "One for each system: a file, `-` for standard input, a run folder, or a quoted "
-            "pattern such as 'pascal.*' "
-            "that matches several seeds of one system.",
+            "pattern such as 'pascal.*' that matches several seeds of one system.",
             metavar="TRANSLATIONS",
             is_argument=True,
             show_default=False,
@@ -81,8 +80,7 @@ class ScoreArguments:
         Literal["text", "tokens"] | None,
         _text(
             "Score the text of runs, or the words that their models wrote; default: as in the "
-            "first run's "
-            "recipe. Token-level scores are marked `on tokens`.",
+            "first run's recipe. Token-level scores are marked `on tokens`.",
         ),
     ] = None
     tokenize: Annotated[
@@ -95,8 +93,8 @@ class ScoreArguments:
     lowercase: Annotated[
         bool | None,
         _text(
-            "Ignore case in BLEU and chrF, or not; default: as in the first run's recipe, "
-            "else not.",
+            "Ignore case in BLEU and chrF, or not; default: as in the first run's recipe, else "
+            "not.",
             names="--lowercase/--cased",
         ),
     ] = None
@@ -115,17 +113,16 @@ class ScoreArguments:
     cost: Annotated[
         bool,
         _text(
-            "Also show what each run costs: weights, time and memory of training, time and speed "
-            "of parsing, speed of "
-            "translation, and steps to the lowest loss of the first run.",
+            "Also show what each run costs: parameters, time and memory of training, time and "
+            "speed of parsing, speed of translation, and steps to the lowest loss of the first "
+            "run.",
         ),
     ] = False
     group_seeds: Annotated[
         bool,
         _test(
             "Treat files or runs as seeds of one system if their names differ only in `-seed1`, "
-            "`.seed1`, or after the "
-            "last dot.",
+            "`.seed1`, or after the last dot.",
             names="--seeds",
         ),
     ] = False
@@ -133,8 +130,7 @@ class ScoreArguments:
         str | None,
         _test(
             "Any of bootstrap, randomization, t (paired t-test), ks (Kolmogorov-Smirnov), seeds "
-            "(Welch's t-test), "
-            "separated by commas.",
+            "(Welch's t-test), separated by commas.",
             show_default="bootstrap, randomization, and seeds if a system has several",
         ),
     ] = None
@@ -154,11 +150,9 @@ class ScoreArguments:
         Sequence[str],
         _model(
             "Pairs of a right and a wrong translation: a folder with src.XX, correct.YY, "
-            "incorrect.YY, or a folder of "
-            "such folders; .tsv; .json of LingEval97 or ContraPro; or `controlled` for those of "
-            "the controlled corpus. "
-            "Repeat the option for more. Log-probabilities favour the shorter text of a pair; "
-            "means over the pieces do not.",
+            "incorrect.YY, or a folder of such folders; .tsv; .json of LingEval97 or ContraPro; or "
+            "`controlled` for those of the controlled corpus. Repeat the option for more. "
+            "Log-probabilities favour the shorter text of a pair; means over the pieces do not.",
             metavar="PATH|controlled",
         ),
     ] = ()
@@ -173,7 +167,7 @@ class ScoreArguments:
     batch_size: Annotated[
         int | None, _model("Sentences in a batch.", minimum=1, show_default="the recipe's")
     ] = None
-    device: Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …, mps")] = "auto"
+    device: Annotated[str, _model(DEVICES)] = "auto"
     cluster: Cluster = None
 
 

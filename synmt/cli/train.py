@@ -207,15 +207,16 @@ def _end_grid(record: GridRecord, again: str) -> None:
         console.remark(f"{the_test_set(test)}:")
         console.show_reports({test: score_report(comparison, cost=True)})
     if failed:
-        what = f"{failed} of {failed + finished} runs failed"
-        raise SynmtError(what, do=f"Run {again} to try them again")
+        raise SynmtError(
+            f"{failed} of {failed + finished} runs failed", do=f"Run {again} to try them again"
+        )
 
 
 def _start_line(record: StartRecord) -> str:
     begun = f", continuing from step {record.step:,}" if record.step else ""
     return (
-        f"train: {record.weights:,} weights, {record.frozen:,} of them frozen, on {record.device}, "
-        f"{record.settings.precision}, {record.settings.max_steps:,} steps{begun}"
+        f"train: {record.weights:,} parameters, {record.frozen:,} of them frozen, on "
+        f"{record.device}, {record.settings.precision}, {record.settings.max_steps:,} steps{begun}"
     )
 
 
@@ -250,8 +251,8 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
         stop.set()
         signal.signal(number, old[number])
         # a signal may arrive while another message is being written: a thread waits for its end
-        said = "stopping after this step (a second signal: at once) ..."
-        threading.Thread(target=console.remark, args=(said,)).start()
+        message = "stopping after this step (a second signal: at once) ..."
+        threading.Thread(target=console.remark, args=(message,)).start()
 
     old: dict[int, Any] = {
         number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)

@@ -40,9 +40,9 @@ class TranslateArguments:
     run: Annotated[
         Sequence[Path],
         Option(
-            "A run folder; default: the newest finished one. Several make an ensemble of runs "
-            "with the same vocabularies: their probabilities are averaged, and the search "
-            "settings come from the first run's recipe.",
+            "A run folder; default: the newest finished one. Several make an ensemble of runs with "
+            "the same vocabularies: their probabilities are averaged, and the search settings come "
+            "from the first run's recipe.",
             metavar="RUN …",
             show_default=False,
         ),
@@ -61,8 +61,8 @@ class TranslateArguments:
     prefixes: Annotated[
         Path | None,
         Option(
-            "File with one prefix per line (may be empty). The translation must begin with it; "
-            "its log-probability counts in the score.",
+            "File with one prefix per line (may be empty). The translation must begin with it; its "
+            "log-probability counts in the score.",
             metavar="FILE",
             panel="Search",
         ),
@@ -77,8 +77,8 @@ class TranslateArguments:
         Path | None,
         _tree(
             "Translate each line a second time with the tree in this file. Output: three "
-            "tab-separated columns, the translation, the translation with the other tree, and "
-            "the change in the log-probability of the first.",
+            "tab-separated columns, the translation, the translation with the other tree, and the "
+            "change in the log-probability of the first.",
             metavar="FILE.conllu",
         ),
     ] = None
@@ -102,9 +102,9 @@ class TranslateArguments:
         bool,
         _file(
             "Read and write one JSON object per line. Input: `source` (or `text`), optionally "
-            "`prefix` and `parse` (its tree as CoNLL-U, or null). Output: `translation`, "
-            "`score`, `log_probability`, `dropped`, `degenerate`; the fields of the input are "
-            "copied as they are, an own `score` as `input_score`.",
+            "`prefix` and `parse` (its tree as CoNLL-U, or null). Output: `translation`, `score`, "
+            "`log_probability`, `dropped`, `degenerate`; the fields of the input are copied as "
+            "they are, an own `score` as `input_score`.",
         ),
     ] = False
     scores: Annotated[bool, _file("Add the score to each line, after a tab.")] = False
@@ -143,25 +143,24 @@ _SEARCH = (
     Declared("sample", bool, _SAMPLE, default=False),
     *declared(Sampling),
 )
-_DRAWING = [one.name for one in fields(Sampling)]
+_DRAWING = [field.name for field in fields(Sampling)]
 
 
-@partial(command, own=[one.parameter() for one in _SEARCH])
+@partial(command, own=[declaration.parameter() for declaration in _SEARCH])
 def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 
-    A run whose recipe tokenizes text (`text:`) tokenizes the input in the
-    same way and joins the words of its translations. Trees in --parses must
-    have one node for each of these words.
+    A run whose recipe tokenizes text (`text:`) tokenizes the input in the same way and joins the
+    words of its translations. Trees in --parses must have one node for each of these words.
 
-    A score is the log-probability after the length penalty. With --n-best
-    above 1, lines are `number ||| translation ||| score`, numbered from 0.
-    A line without text has one translation: an empty one, with the score 0.
+    A score is the log-probability after the length penalty. With --n-best above 1, lines are
+    `number ||| translation ||| score`, numbered from 0. A line without text has one translation: an
+    empty one, with the score 0.
 
-    Characters that the vocabulary does not have are read and written byte by
-    byte. Without `vocabulary.byte_fallback`, or with words as pieces, the model
-    reads <unk> instead; a warning at the end says how often. Degenerate output
-    (empty, looping, truncated, copied) is counted there too.
+    Characters that the vocabulary does not have are read and written byte by byte. Without
+    `vocabulary.byte_fallback`, or with words as pieces, the model reads <unk> instead; a warning at
+    the end says how often. Degenerate output (empty, looping, truncated, copied) is counted there
+    too.
 
     Example: [bold]synmt translate --run runs/multi30k-pascal < text > translations[/]
 
@@ -190,8 +189,11 @@ def _problems(options: TranslateArguments) -> Iterator[SynmtError]:
     if options.jsonl and options.prefixes is not None:
         yield UsageError("--prefixes: with --jsonl, use the field `prefix`")
     if options.alignments == "-" and not options.jsonl:
-        what = "the translations go to standard output"
-        yield UsageError(what, where="--alignments", do="Name a file, or add --jsonl")
+        yield UsageError(
+            "the translations go to standard output",
+            where="--alignments",
+            do="Name a file, or add --jsonl",
+        )
     read = {
         "INPUT": Path(options.source),
         "--parses": options.parses,
@@ -202,8 +204,9 @@ def _problems(options: TranslateArguments) -> Iterator[SynmtError]:
     used = {path.resolve() for path in read.values() if path}
     for path in filter(None, (options.output_file, options.alignment_file)):
         if path.resolve() in used:
-            what = "the output would replace the input or another output"
-            yield UsageError(what, where=str(path))
+            yield UsageError(
+                "the output would replace the input or another output", where=str(path)
+            )
         if path.is_dir():
             yield UsageError("the output is a folder, not a file", where=str(path))
         used.add(path.resolve())

@@ -80,7 +80,7 @@ class PortableRun:
         folder, init = self.prepared.folder, self.recipe.model.init
         parts = [folder, *(folder / name for name in self.prepared.trees.values())]
         read = [path for part in parts for path in sorted(part.iterdir()) if path.is_file()]
-        found = {
+        files = {
             folder: [
                 path
                 for path in read
@@ -89,10 +89,10 @@ class PortableRun:
         }
         if init is not None:
             other = init.expanduser()
-            found[init] = [
+            files[init] = [
                 path for kind in (*READ, "model.safetensors") for path in sorted(other.glob(kind))
             ]
-        return found
+        return files
 
 
 def _paths(split: SplitFiles) -> list[Path]:
@@ -191,24 +191,27 @@ def _check_names(content: Content, run: Run) -> None:
 
 
 def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
-    found: dict[str, dict[str, bytes]] = {}
+    files_of_step: dict[str, dict[str, bytes]] = {}
     for name, data in content.items():
         top, _, rest = name.partition("/")
         if top == "checkpoints":
             step, _, file = rest.partition("/")
-            found.setdefault(step, {})[file] = data
-    return found
+            files_of_step.setdefault(step, {})[file] = data
+    return files_of_step
 
 
 def _others(run: Run, content: Content) -> Iterator[Path]:
     """Find what is in a run folder but not in its new content; a folder includes all that is in
     it."""
-    kept = {Path(name) for name in content}
-    kept |= {parent for path in kept for parent in path.parents} | {Path("lock"), Path("run.json")}
-    found: Sequence[Path] = sorted(run.folder.rglob("*"))
-    for path in found:
+    names_in_content = {Path(name) for name in content}
+    names_in_content |= {parent for path in names_in_content for parent in path.parents} | {
+        Path("lock"),
+        Path("run.json"),
+    }
+    paths: Sequence[Path] = sorted(run.folder.rglob("*"))
+    for path in paths:
         name = path.relative_to(run.folder)
-        if name not in kept and name.parent in kept:
+        if name not in names_in_content and name.parent in names_in_content:
             yield path
 
 

@@ -21,18 +21,18 @@ class PortableTranslator:
     def files(self) -> dict[str, Path]:
         """Name the files by their paths in a folder of copies; the chosen weights become the final
         ones."""
-        shared, found = self.shared, {}
+        shared, files_by_name = self.shared, {}
         # the parsers of an ensemble have to be where its runs have recorded them
         if shared.here and shared.parses and shared.here.parser_identity and len(shared.runs) == 1:
             files = shared.here.parser.files()
-            found |= {f"{_PARSER}/{name}": path for name, path in files.items()}
+            files_by_name |= {f"{_PARSER}/{name}": path for name, path in files.items()}
         for number, folder in enumerate(shared.runs):
             run = find_run(folder)
             paths = (path for kind in READ for path in run.folder.glob(kind))
-            found |= {f"{number}/{path.relative_to(run.folder)}": path for path in paths}
+            files_by_name |= {f"{number}/{path.relative_to(run.folder)}": path for path in paths}
             weights = run.weights_of(shared.loading.get("checkpoint", "final"))
-            found[f"{number}/{run.weights.name}"] = weights
-        return found
+            files_by_name[f"{number}/{run.weights.name}"] = weights
+        return files_by_name
 
     def relocated(self, folder: Path) -> SharedTranslator:
         """Make the same translator, which loads the copies in this folder."""

@@ -177,10 +177,10 @@ def _with_particle(example: ControlledExample, predicate: Predicate, particle: s
 def _wrong_particle(example: ControlledExample, verb: Verb) -> str:
     """Choose a particle that only other verbs have; the choice depends on the source sentence
     alone."""
-    own = {other.prefix for other in VERBS if other.plural == verb.plural} | {
+    right_particles = {other.prefix for other in VERBS if other.plural == verb.plural} | {
         *_ALSO_RIGHT.get(verb.plural, ())
     }
-    others = sorted({other.prefix for other in VERBS if other.prefix} - own)
+    others = sorted({other.prefix for other in VERBS if other.prefix} - right_particles)
     return others[hashlib.sha256(example.source.encode()).digest()[0] % len(others)]
 
 
@@ -197,8 +197,8 @@ def _index(
     return _difference(example.target, say(replace_part(example.meaning, part, other)))
 
 
-def _difference(one: str, other: str) -> int:
-    pairs = zip(words_of(one), words_of(other), strict=True)
+def _difference(correct: str, changed: str) -> int:
+    pairs = zip(words_of(correct), words_of(changed), strict=True)
     [index] = [index for index, (left, right) in enumerate(pairs) if left != right]
     return index
 

@@ -4,8 +4,7 @@ test set.
 It measures what a model learns of syntax. A grammar with a lexicon of about 100 words draws the
 meaning of a sentence, which is expressed in English, with its tree, and in German, whose verb forms
 and cases depend on the tree. A small model learns the words from a few thousand pairs, so its
-remaining errors are those of structure. The test set has
-labels:
+remaining errors are those of structure. The test set has labels:
 
 - phenomenon: agreement, subject_relative, object_relative, subordinate, separable, case,
   coordination.
@@ -93,11 +92,13 @@ def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 120
     """Generate the three parts of the corpus; a seed gives the same sentences on every machine."""
     sizes = {"test": test, "valid": valid, "train": train}
     assert min(sizes.values()) >= 0, sizes
-    taken: set[str] = set()
+    used_sources: set[str] = set()
     parts = {}
     for part, size in sizes.items():
         splits = SPLITS if part == "test" else SPLITS[:1]
-        parts[part] = _new_examples(_random(seed, part), _label_cycle(splits, size), taken, _fits)
+        parts[part] = _new_examples(
+            _random(seed, part), _label_cycle(splits, size), used_sources, _fits
+        )
     return {part: parts[part] for part in ("train", "valid", "test")}
 
 
@@ -128,7 +129,10 @@ def write_corpus(folder: Path, examples: Parts) -> None:
         )
         _write(folder / f"{part}.en.conllu", trees)
         if part in ("test", "hard"):
-            rows = [LABELS, *((one.phenomenon, str(one.attractors), one.split) for one in members)]
+            rows = [
+                LABELS,
+                *((member.phenomenon, str(member.attractors), member.split) for member in members),
+            ]
             _write(folder / f"{part}.labels.tsv", ("\t".join(row) + "\n" for row in rows))
 
 
@@ -161,19 +165,19 @@ promise."""
 
 
 def _new_examples(
-    random: Random, all_labels: Iterator[_Labels], taken: set[str], fits: _Fits
+    random: Random, all_labels: Iterator[_Labels], used_sources: set[str], fits: _Fits
 ) -> list[ControlledExample]:
-    return [_new_example(random, labels, taken, fits) for labels in all_labels]
+    return [_new_example(random, labels, used_sources, fits) for labels in all_labels]
 
 
 def _new_example(
-    random: Random, labels: _Labels, taken: set[str], fits: _Fits
+    random: Random, labels: _Labels, used_sources: set[str], fits: _Fits
 ) -> ControlledExample:
     """Draw sentences until one is new and has the labels."""
     while True:
         example = _example(random, labels, fits)
-        if example and example.source not in taken:
-            taken.add(example.source)
+        if example and example.source not in used_sources:
+            used_sources.add(example.source)
             return example
 
 

@@ -330,8 +330,8 @@ class _Drawing:
         the chain."""
         patterns = ("accusative", "dative") if chain else ("alone",)
         verb = self.verb([verb for verb in VERBS if verb.pattern in patterns], noun.kinds)
-        what = self.noun_phrase(verb.objects, plural=chain[0], chain=chain[1:]) if chain else None
-        return RelativeClause(Clause(None, self.tense(), (Predicate(verb, what),)))
+        phrase = self.noun_phrase(verb.objects, plural=chain[0], chain=chain[1:]) if chain else None
+        return RelativeClause(Clause(None, self.tense(), (Predicate(verb, phrase),)))
 
     def object_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
         """Draw a relative clause whose object is the noun, and whose subject is the first noun of

@@ -57,8 +57,8 @@ class Corpus:
 def corpus_folders(name: str) -> list[Path]:
     """List the folders that may have the files of a corpus, in order: in $SYNMT_DATA, in the
     cache."""
-    given = os.environ.get("SYNMT_DATA")
-    beside = [Path(given).expanduser() / name] if given else []
+    folder = os.environ.get("SYNMT_DATA")
+    beside = [Path(folder).expanduser() / name] if folder else []
     return [*beside, cache_folder() / "corpora" / name]
 
 

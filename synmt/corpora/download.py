@@ -147,9 +147,9 @@ def _check(file: RemoteFile, path: Path, hashed: Callable[[Path], str]) -> None:
         ("MD5", file.md5, _md5),
     )
     for name, expected, measure in measures:
-        if expected and (found := measure(path)) != expected:
+        if expected and (measured := measure(path)) != expected:
             raise SynmtError(
-                f"the file has changed: its {name} is {found}, not {expected}",
+                f"the file has changed: its {name} is {measured}, not {expected}",
                 where=file.address,
                 do=f"Put the original file at {local_path(file)}",
             )

@@ -204,14 +204,14 @@ def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
     for _, unit in iterparse(lines):
         if unit.tag != "tu":
             continue
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for variant in unit.findall("tuv"):
             codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
             text = variant.findtext("seg")
             for language in languages:
                 if text and codes and same_language(language, codes[0]):
-                    found[language] = re.sub(r"[\n\t]", " ", unescape(text.strip()))
-        first, second = map(found.get, languages)
+                    texts[language] = re.sub(r"[\n\t]", " ", unescape(text.strip()))
+        first, second = map(texts.get, languages)
         if first and second:
             yield first, second
         unit.clear()

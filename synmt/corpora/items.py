@@ -64,20 +64,20 @@ def named_tests(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
 
     Raises UsageError if two test sets have the same name.
     """
-    found: dict[str, CorpusItem] = {}
+    items: dict[str, CorpusItem] = {}
     for key, item in _name_as_items(recipe).test.items():
         names = (key,)
         if key == item.id:
             names = KNOWN_CORPORA[key].test if key in KNOWN_CORPORA else (test_name(key),)
         for name in names:
-            if name in found:
+            if name in items:
                 raise UsageError(
                     f"two test sets have the same name: {name}",
                     where="corpus.test",
                     do="Give them names: `test: {one: …, other: …}`",
                 )
-            found[name] = item
-    return found
+            items[name] = item
+    return items
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
@@ -94,11 +94,11 @@ def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
         return {
             name: files for name, item in named_tests(recipe).items() if (files := item.files())
         }
-    found: dict[str, SplitFiles] = {}
+    test_sets: dict[str, SplitFiles] = {}
     for name in test_names(recipe, source, target):
         with suppress(SynmtError):
-            found[name] = files_in([recipe.folder], name, source, target)
-    return found
+            test_sets[name] = files_in([recipe.folder], name, source, target)
+    return test_sets
 
 
 def _name_as_items(recipe: CorpusRecipe) -> CorpusRecipe:

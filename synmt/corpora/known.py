@@ -62,9 +62,9 @@ class PublicSource:
 
     def _text(self, language: str) -> Packed:
         if self.owners:
-            found = self.found()
-            assert found is not None, self
-            return Packed((found,))
+            path = self.found()
+            assert path is not None, self
+            return Packed((path,))
         paths = map(local_path, self.files((language, language)))
         return Packed(tuple(paths), tuple(name.format(language) for name in self.inside))
 
@@ -78,8 +78,8 @@ class PublicSource:
 
     def places(self) -> list[Path]:
         """List the folders where files of owners are looked for, in order."""
-        own = os.environ.get(f"SYNMT_{self.owners.upper()}")
-        return [*([Path(own).expanduser()] if own else []), *corpus_folders(self.owners)]
+        folder = os.environ.get(f"SYNMT_{self.owners.upper()}")
+        return [*([Path(folder).expanduser()] if folder else []), *corpus_folders(self.owners)]
 
 
 @dataclass(frozen=True, kw_only=True)

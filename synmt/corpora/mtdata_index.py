@@ -81,14 +81,14 @@ def find_entry(name: str) -> IndexEntry:
     one, other = map(str, did.langs)
     endings = [f"-{one}-{other}", f"-{other}-{one}"]
     start = f"{did.group}-{did.name}-{did.version}"
-    found = {entry["did"]: entry for entry in _entries(start + ending for ending in endings)}
-    if not found:
+    entries = {entry["did"]: entry for entry in _entries(start + ending for ending in endings)}
+    if not entries:
         raise UsageError(
             f"mtdata's index has no corpus '{name}'",
             do=did_you_mean(name, (entry["did"] for entry in _entries(endings)))
             or f"`mtdata list -l {one}-{other}` lists all",
         )
-    return _record(found.get(start + endings[0]) or found[start + endings[1]])
+    return _record(entries.get(start + endings[0]) or entries[start + endings[1]])
 
 
 @cache
@@ -130,10 +130,10 @@ def _record(entry: dict[str, Any]) -> IndexEntry:
         )
     addresses = [url] if isinstance(url, str) else url
     first, second = entry["did"].split("-")[3:]
-    one, other, *_ = entry.get("cols") or (0, 1)
+    first_column, second_column, *_ = entry.get("cols") or (0, 1)
     files = tuple(RemoteFile(address, name=entry.get("filename", "")) for address in addresses)
     names = tuple(entry["in_paths"]) if entry.get("is_archive") else ()
-    return IndexEntry((first, second), files, names, form, (one, other))
+    return IndexEntry((first, second), files, names, form, (first_column, second_column))
 
 
 def _entries(ends: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -168,6 +168,6 @@ def _make_index(path: Path, release: str) -> None:
             raise SynmtError(
                 "mtdata cannot make its index", where=done.stderr.strip().rpartition("\n")[2]
             )
-        made = Path(folder, f"mtdata.index.{release}.jsonl")
-        with open(made, "rb") as lines, write_atomically(path, binary=True) as out:
+        index = Path(folder, f"mtdata.index.{release}.jsonl")
+        with open(index, "rb") as lines, write_atomically(path, binary=True) as out:
             shutil.copyfileobj(lines, out)

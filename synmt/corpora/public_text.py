@@ -126,10 +126,10 @@ def write_pairs(pairs: Iterable[Pair], paths: list[Path], what: str) -> int:
         open(paths[0], "w", encoding="utf-8", newline="\n") as first,
         open(paths[1], "w", encoding="utf-8", newline="\n") as second,
     ):
-        for one, other in with_progress(pairs, what):
+        for source, target in with_progress(pairs, what):
             number += 1
-            first.write(f"{one}\n")
-            second.write(f"{other}\n")
+            first.write(f"{source}\n")
+            second.write(f"{target}\n")
     if not number:
         raise SynmtError("the corpus has no sentences", where=what.removeprefix("build "))
     return number
@@ -147,14 +147,14 @@ def test_sets() -> dict[str, Any]:
 
 def files_of_test_set(name: str, source: str, target: str) -> list[RemoteFile]:
     """List what a test set is made from; raises UsageError if it does not have this direction."""
-    found, pair = test_sets()[name], f"{source}-{target}"
-    if pair not in found.langpairs:
+    test_set, pair = test_sets()[name], f"{source}-{target}"
+    if pair not in test_set.langpairs:
         raise UsageError(
             f"the test set {name} has no language pair {pair}",
-            allowed=f"sacreBLEU has it for {', '.join(sorted(found.langpairs))}",
+            allowed=f"sacreBLEU has it for {', '.join(sorted(test_set.langpairs))}",
         )
-    sums = found.md5 or [""] * len(found.data)
-    return [RemoteFile(address, md5=md5) for address, md5 in zip(found.data, sums, strict=True)]
+    sums = test_set.md5 or [""] * len(test_set.data)
+    return [RemoteFile(address, md5=md5) for address, md5 in zip(test_set.data, sums, strict=True)]
 
 
 def pairs_of_test_set(name: str, source: str, target: str, folder: Path) -> Iterator[Pair]:
@@ -164,22 +164,22 @@ def pairs_of_test_set(name: str, source: str, target: str, folder: Path) -> Iter
     """
     pair = f"{source}-{target}"
     # a copy: sacreBLEU's own works in the home folder, and unpacks archives under the names inside
-    own = copy.copy(test_sets()[name])
-    own._outdir, own._rawdir = str(folder), str(folder / "raw")
-    _provide(own, pair, files_of_test_set(name, source, target), folder / "raw")
-    own.process_to_text(pair)
-    texts = [Path(own.get_source_file(pair)), Path(own.get_reference_files(pair)[0])]
+    test_set = copy.copy(test_sets()[name])
+    test_set._outdir, test_set._rawdir = str(folder), str(folder / "raw")
+    _provide(test_set, pair, files_of_test_set(name, source, target), folder / "raw")
+    test_set.process_to_text(pair)
+    texts = [Path(test_set.get_source_file(pair)), Path(test_set.get_reference_files(pair)[0])]
     yield from zipped([Packed((text,)) for text in texts], map(read_lines, texts))
 
 
-def _provide(own: Any, pair: str, files: list[RemoteFile], raw: Path) -> None:
+def _provide(test_set: Any, pair: str, files: list[RemoteFile], raw: Path) -> None:
     """Put the files that sacreBLEU reads where it would have put them itself."""
     raw.mkdir(parents=True)
     for file in files:
         # what exists there is neither downloaded nor unpacked by sacreBLEU
-        shutil.copyfile(local_path(file), raw / own._get_tarball_filename(file.address))
-    given = own.langpairs[pair]
-    for entry in [given["path"]] if isinstance(given, dict) else given:
+        shutil.copyfile(local_path(file), raw / test_set._get_tarball_filename(file.address))
+    entries = test_set.langpairs[pair]
+    for entry in [entries["path"]] if isinstance(entries, dict) else entries:
         # tables have the number of a column before the name
         name = entry.rpartition(":")[2]
         if not (raw / name).exists():

@@ -96,19 +96,19 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
 
     Corpora with an id of mtdata or sacreBLEU never change, so they are also left out.
     """
-    found: dict[str, SplitFiles] = {}
+    files_of_split: dict[str, SplitFiles] = {}
     with suppress(SynmtError):
         for key, item in items_by_key(spelled_out(recipe, source, target)).items():
             split = key.partition(".")[0]
             if split == "test":
                 continue
             if files := item.files():
-                found[key] = files
+                files_of_split[key] = files
             elif item.id in KNOWN_CORPORA:
                 text = known_text(item.id, (source, target), (split_of(item.id, split),))
                 if text.is_done():
-                    found[key] = text.files(split)
-    return found
+                    files_of_split[key] = text.files(split)
+    return files_of_split
 
 
 def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:
@@ -116,8 +116,8 @@ def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:
     splits: dict[str, list[str]] = {}
     for split, item in items_by_split(recipe):
         if item.id is not None:
-            own = split_of(item.id, split) if item.id in KNOWN_CORPORA else split
-            splits.setdefault(item.id, []).append(own)
+            used_split = split_of(item.id, split) if item.id in KNOWN_CORPORA else split
+            splits.setdefault(item.id, []).append(used_split)
     return splits
 
 

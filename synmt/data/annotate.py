@@ -117,8 +117,8 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
     counts: dict[str, Counter[str]] = {}
     for shard in range(prepared.facts["splits"]["train"]["shards"]):
         table = ArrowTable(prepared.folder / annotation / shard_name("train", shard), TreeFacts)
-        for name, found in table.facts.get("features", {}).items():
-            values = dict(zip(found["values"], found["counts"], strict=True))
+        for name, counted in table.facts.get("features", {}).items():
+            values = dict(zip(counted["values"], counted["counts"], strict=True))
             counts.setdefault(name, Counter()).update(values)
     learned: dict[str, tuple[str, ...]] = {}
     for name in FEATURES:
@@ -148,8 +148,8 @@ def _rows(
     table = ArrowTable(text)
     lines, pieces = table.numbers("line"), table.lists(side)
     before = [int(tag != "") for tag in tags_of_lines(parts, lines)]
-    kept = {line: (pieces[row], before[row]) for row, line in enumerate(lines.tolist())}
-    return [TreeRow(tree, *kept.get(tree.line - 1, (None, 0))) for tree in trees]
+    row_of_line = {line: (pieces[row], before[row]) for row, line in enumerate(lines.tolist())}
+    return [TreeRow(tree, *row_of_line.get(tree.line - 1, (None, 0))) for tree in trees]
 
 
 @dataclass(frozen=True)
@@ -237,16 +237,16 @@ class ShardAnnotator:
 def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> dict[str, Any]:
     """Add up the facts of all shards of each split."""
     summary: dict[str, Any] = {"relations": {}, "counts": {}}
-    every: list[TreeFacts] = []
+    facts_of_shards: list[TreeFacts] = []
     for split, shards in tables.items():
         relations = Counter[str]()
         counts = Counter(dict.fromkeys(COUNTS, 0))
         for facts in (table.facts for table in shards):
             relations.update(dict(zip(facts["relations"], facts["relation_counts"], strict=True)))
             counts.update(facts["counts"])
-            every.append(facts)
+            facts_of_shards.append(facts)
         summary["relations"][split] = relations
         summary["counts"][split] = counts
-    summary["arcs"] = all(facts["arcs"] is not None for facts in every)
-    summary["tags"] = sorted({name for facts in every for name in facts["tags"]})
+    summary["arcs"] = all(facts["arcs"] is not None for facts in facts_of_shards)
+    summary["tags"] = sorted({name for facts in facts_of_shards for name in facts["tags"]})
     return summary

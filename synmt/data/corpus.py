@@ -92,8 +92,8 @@ def is_complete(folder: Path) -> bool:
 
 
 def _is_current(path: Path) -> bool:
-    found = read_cached_json(path, Versioned)
-    return found is not None and found["format"] == FORMAT
+    stored = read_cached_json(path, Versioned)
+    return stored is not None and stored["format"] == FORMAT
 
 
 class Split:

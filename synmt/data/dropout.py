@@ -164,8 +164,8 @@ class Merges:
         words: (N,); a huge number for none."""
         inside = np.append(words[1:] == words[:-1], False)  # (M,)
         pairs = np.where(inside, ids * len(self._parts) + np.roll(ids, -1), -1)[places]  # (N,)
-        found = np.searchsorted(self._pairs, pairs)  # (N,)
-        return np.where(self._pairs[found] == pairs, self._ranks[found], _NONE)
+        nearest = np.searchsorted(self._pairs, pairs)  # (N,)
+        return np.where(self._pairs[nearest] == pairs, self._ranks[nearest], _NONE)
 
 
 def _best(ranks: IntArray, places: IntArray, words: IntArray) -> tuple[IntArray, BoolArray]:

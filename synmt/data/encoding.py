@@ -117,17 +117,17 @@ class Encoder:
         self, text: SplitFiles, paths: Sequence[Path]
     ) -> Iterator[tuple[int, tuple[PairChunk, BoolArray]]]:
         for shard, chunk in enumerate(read_chunks(text, SHARD_LINES)):
-            kept = np.ones(len(chunk), dtype=bool)
+            is_kept = np.ones(len(chunk), dtype=bool)
             if self.split == "train":
                 reasons = ArrowTable(paths[shard].with_name(KEPT_FILE)).numbers("reason")
-                kept = reasons[chunk.first :][: len(chunk)] == KEPT
+                is_kept = reasons[chunk.first :][: len(chunk)] == KEPT
             if not paths[shard].exists():
-                yield shard, (chunk, kept)
+                yield shard, (chunk, is_kept)
 
     def shard(self, pairs: tuple[PairChunk, BoolArray]) -> bytes:
         """Make the file of a shard from pairs, and from which of them are kept."""
-        chunk, kept = pairs
-        numbered = list(compress(enumerate(chunk.pairs(), start=chunk.first), kept))
+        chunk, is_kept = pairs
+        numbered = list(compress(enumerate(chunk.pairs(), start=chunk.first), is_kept))
         segmented = [
             vocabulary.encode_batch([pair[side] for _, pair in numbered])
             for side, vocabulary in enumerate(self.vocabularies)

@@ -53,16 +53,16 @@ def _rows(
     part: range, weight: float, seed: tuple[int, int, int]
 ) -> Iterator[npt.NDArray[np.uint32]]:
     """Yield the rows of each copy of a part."""
-    every = np.arange(part.start, part.stop, dtype=np.uint32)
+    rows = np.arange(part.start, part.stop, dtype=np.uint32)
     for _ in range(int(weight)):
-        yield every
+        yield rows
     # as it was written: 0.1 of 30 rows are 3
     share = (Fraction(str(weight)) % 1) * len(part)
     epoch = seed[1]
     count = int(share * (epoch + 1)) - int(share * epoch)
     # not the seed of the order of the batches
     random = np.random.default_rng((*seed, 1))
-    yield np.sort(random.choice(every, count, replace=False))
+    yield np.sort(random.choice(rows, count, replace=False))
 
 
 def plan_batches(

@@ -58,19 +58,19 @@ def judge_pairs(
     # to classify a language takes ten times as long as all other filters
     few = lines * (10 if filters.language else 1) <= _FEW
     workers = 1 if few else process_count(-(-lines // _CHUNK))
-    how, chunks = (filters, languages), read_chunks(files, _CHUNK)
+    task, chunks = (filters, languages), read_chunks(files, _CHUNK)
     codes, hashes = [np.zeros(0, dtype=np.uint8)], [np.zeros(0, dtype=np.uint64)]
     with progress("prepare: filter", lines, "lines") as advance:
-        for found, of_kept in in_order(_judge_chunk, how, chunks, workers, where=where):
-            codes.append(found)
+        for codes_of_chunk, of_kept in in_order(_judge_chunk, task, chunks, workers, where=where):
+            codes.append(codes_of_chunk)
             hashes.append(of_kept)
-            advance(len(found))
-    every = np.concatenate(codes)
+            advance(len(codes_of_chunk))
+    all_codes = np.concatenate(codes)
     if filters.duplicates:
-        again = np.ones(np.count_nonzero(every == KEPT), dtype=bool)
+        again = np.ones(np.count_nonzero(all_codes == KEPT), dtype=bool)
         again[np.unique(np.concatenate(hashes), return_index=True)[1]] = False
-        every[np.flatnonzero(every == KEPT)[again]] = DUPLICATE
-    return every
+        all_codes[np.flatnonzero(all_codes == KEPT)[again]] = DUPLICATE
+    return all_codes
 
 
 def count_reasons(codes: Codes) -> dict[str, int]:
@@ -78,18 +78,18 @@ def count_reasons(codes: Codes) -> dict[str, int]:
     return dict(zip(REASONS, np.bincount(codes, minlength=len(REASONS)).tolist(), strict=True))
 
 
-def _judge_chunk(how: tuple[FilterRecipe, Pair], chunk: PairChunk) -> tuple[Codes, Hashes]:
+def _judge_chunk(task: tuple[FilterRecipe, Pair], chunk: PairChunk) -> tuple[Codes, Hashes]:
     """Return the codes of pairs by all filters except that of duplicates, (n,), and the hashes of
     those that are kept."""
-    filters, languages = how
+    filters, languages = task
     pairs = chunk.pairs()
     codes = np.array([_judge(pair, filters) for pair in pairs], dtype=np.uint8)
     if filters.language:
         for row in np.flatnonzero(codes == KEPT).tolist():
             if _is_foreign(pairs[row], languages):
                 codes[row] = LANGUAGE
-    kept = np.flatnonzero(codes == KEPT).tolist() if filters.duplicates else []
-    return codes, np.array([_hash(pairs[row]) for row in kept], dtype=np.uint64)
+    kept_rows = np.flatnonzero(codes == KEPT).tolist() if filters.duplicates else []
+    return codes, np.array([_hash(pairs[row]) for row in kept_rows], dtype=np.uint64)
 
 
 def _is_foreign(pair: Pair, languages: Pair) -> bool:

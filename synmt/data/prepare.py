@@ -55,8 +55,8 @@ def prepared_folder(
     inputs = tuple(_input_hashes(corpus).items())
     # weights change which rows an epoch reads, but not the rows
     tags = [tuple((part.lines, part.tag) for part in corpus.parts)] * bool(part_tags(corpus.parts))
-    given = [fingerprint(vocabularies[side].to_bytes()) for side in SIDES] if vocabularies else []
-    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs, *tags, *given)
+    hashes = [fingerprint(vocabularies[side].to_bytes()) for side in SIDES] if vocabularies else []
+    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs, *tags, *hashes)
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
 
 
@@ -136,7 +136,7 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
     missing = {name for name in names.values() if not any(folder.glob(f"{name}.*"))}
     if not missing:
         return
-    kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
+    is_kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
     workers = encoding_processes(lines)
     with progress("prepare: vocabulary", lines, "lines") as advance:
         for name in sorted(missing):
@@ -145,7 +145,7 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
             if 0 in sides:
                 symbols += (*part_tags(corpus.parts), *bracket_units(recipe, corpus))
             chunks = read_chunks(corpus.train, _CHUNK)
-            drawn = draw_lines(chunks, kept, sides, settings.training_lines)
+            drawn = draw_lines(chunks, is_kept, sides, settings.training_lines)
             vocabulary = train_vocabulary(drawn, settings, symbols, workers=workers, where=folder)
             vocabulary.save(folder, name)
         advance(lines)

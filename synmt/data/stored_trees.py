@@ -3,8 +3,7 @@
 parents, relations, tags            lists of each row; relations, tags and features are numbers of
                                     names among the facts
 word_of                             the word of each piece; trees that fit every segmentation have
-                                    starts and ends of
-                                    their words, and `before`, in its place
+                                    starts and ends of their words, and `before`, in its place
 constituent_starts, constituent_ends    the first word of each constituent, and the word after its
                                         last one
 arc_counts                          the number of arcs of each word
@@ -100,7 +99,7 @@ class StoredTrees:
         spans = np.zeros((len(parents), 2), dtype=np.int64)
         if self._before is not None:
             spans = self._spans(_PLACES[True], row)
-        given = _CONSTITUENTS[0] in self._columns
+        has_constituents = _CONSTITUENTS[0] in self._columns
         parse = Parse(
             words=[""] * len(parents),
             spans=spans,
@@ -108,7 +107,7 @@ class StoredTrees:
             relations=self._strings("relations", row),
             tags=self._strings("tags", row),
             arcs=None if self._arc_names is None else self._arcs(row, self._arc_names),
-            constituents=self._spans(_CONSTITUENTS, row) if given else None,
+            constituents=self._spans(_CONSTITUENTS, row) if has_constituents else None,
             features={name: self._strings(name, row) for name in self._features},
         )
         if self._before is None:

@@ -77,9 +77,9 @@ def with_trees(
     valid_trees: those of the validation source, which `mixed_only` linearises too.
     """
     valid = () if valid_trees is None else _linearised(recipe, corpus.valid.source, valid_trees)
-    made = task_corpus(recipe, corpus, trees, root, valid_trees)
+    task_files = task_corpus(recipe, corpus, trees, root, valid_trees)
     return _write_corpus(
-        recipe, corpus, made, _linearised(recipe, corpus.train.source, trees), valid
+        recipe, corpus, task_files, _linearised(recipe, corpus.train.source, trees), valid
     )
 
 
@@ -93,32 +93,32 @@ def _linearised(recipe: Recipe, text: Path, trees: Path) -> Iterator[_TreeText]:
 
 def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
     """Make the multi-task corpus from bracketings, in a folder under `root`, unless it exists."""
-    given = corpus.train.source_bracketings
-    if given is None:
+    bracketings = corpus.train.source_bracketings
+    if bracketings is None:
         raise UsageError(
             f"the training text has no bracketings, but tasks.{recipe.tasks.key} needs them",
             where=str(corpus.train.source),
             do="Set corpus.train.source_bracketings, or put them next to the text as "
             f"train.{corpus.source}.brackets",
         )
-    lines, expected = count_lines(given), count_lines(corpus.train.source)
+    lines, expected = count_lines(bracketings), count_lines(corpus.train.source)
     if lines != expected:
         raise SynmtError(
-            f"has {lines:,} lines, but the training text has {expected:,}", where=str(given)
+            f"has {lines:,} lines, but the training text has {expected:,}", where=str(bracketings)
         )
     trees = (
         (line, [token for token in line.split() if token[0] == "(" and token[1:]])
-        for line in read_lines(given)
+        for line in read_lines(bracketings)
     )
-    return _write_corpus(recipe, corpus, task_corpus(recipe, corpus, given, root), trees)
+    return _write_corpus(recipe, corpus, task_corpus(recipe, corpus, bracketings, root), trees)
 
 
 def task_corpus(
-    recipe: Recipe, corpus: Corpus, given: Path, root: Path, valid_trees: Path | None = None
+    recipe: Recipe, corpus: Corpus, trees: Path, root: Path, valid_trees: Path | None = None
 ) -> Corpus:
     """Name the files of the multi-task corpus that is made from trees or bracketings, in a folder
     under `root`."""
-    inputs = [corpus.train.source, corpus.train.target, corpus.valid.source, given]
+    inputs = [corpus.train.source, corpus.train.target, corpus.valid.source, trees]
     inputs += filter(None, [valid_trees])
     parser = recipe.parser if recipe.tasks.trees == "dependencies" else ParserRecipe()
     mixed = () if recipe.tasks.mixed == "none" else (recipe.tasks.mixed, recipe.tasks.mixed_only)
@@ -150,28 +150,28 @@ def bracket_units(recipe: Recipe, corpus: Corpus) -> tuple[str, ...]:
 def _write_corpus(
     recipe: Recipe,
     corpus: Corpus,
-    made: Corpus,
+    task_files: Corpus,
     trees: Iterable[_TreeText],
     valid: Iterable[_TreeText] = (),
 ) -> Corpus:
-    folder = made.train.source.parent
+    folder = task_files.train.source.parent
     if folder.is_dir():
-        return made
+        return task_files
     with locked(folder.parent, "multi-task texts"), write_folder_atomically(folder) as unfinished:
-        train = unfinished / made.train.source.name, unfinished / made.train.target.name
+        train = unfinished / task_files.train.source.name, unfinished / task_files.train.target.name
         units = _write_pairs(recipe, corpus, trees, train)
         if recipe.tasks.mixed != "none":
             write_json(unfinished / _FACTS, {"units": units})
-        if made.valid.source.parent == folder:
+        if task_files.valid.source.parent == folder:
             lines = read_lines(corpus.valid.source)
             if recipe.tasks.mixed_only:
-                given = zip(lines, valid, strict=True)
-                sources = (tree or line for line, (tree, _) in given)
+                pairs = zip(lines, valid, strict=True)
+                sources = (tree or line for line, (tree, _) in pairs)
             else:
                 sources = (tagged(line, TRANSLATION) for line in lines)
-            with write_atomically(unfinished / made.valid.source.name) as out:
+            with write_atomically(unfinished / task_files.valid.source.name) as out:
                 out.writelines(f"{line}\n" for line in sources)
-    return made
+    return task_files
 
 
 def _write_pairs(

@@ -196,9 +196,9 @@ class Words(Vocabulary):
         return cls(lines[len(SPECIALS) :])
 
     def encode(self, text: str) -> Pieces:
-        found = list(re.finditer(r"\S+", text))
+        words = list(re.finditer(r"\S+", text))
         return _pieces(
-            [self._ids.get(match[0], UNK) for match in found], [match.span() for match in found]
+            [self._ids.get(match[0], UNK) for match in words], [match.span() for match in words]
         )
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:

@@ -27,7 +27,7 @@ _UNKNOWN = "\u2585"
 
 
 def draw_lines(
-    chunks: Iterable[PairChunk], kept: BoolArray, sides: Sequence[int], count: int
+    chunks: Iterable[PairChunk], is_kept: BoolArray, sides: Sequence[int], count: int
 ) -> Iterator[str]:
     r"""Draw at most `count` lines of the kept pairs of a text uniformly: those of one chunk after
     the other, with `\n` between them.
@@ -35,13 +35,13 @@ def draw_lines(
     kept: (lines of the text,).
     sides: the sides that are drawn from, 0 and 1.
     """
-    left = int(kept.sum()) * len(sides)
+    left = int(is_kept.sum()) * len(sides)
     wanted = min(left, count)
     # unlike those of NumPy's new generators, its numbers never change
     random = np.random.RandomState(1)
     for chunk in chunks:
         drawn = np.zeros((len(chunk), 2), dtype=bool)
-        drawn[:, sides] = kept[chunk.first : chunk.first + len(chunk), None]
+        drawn[:, sides] = is_kept[chunk.first : chunk.first + len(chunk), None]
         lines = chosen = int(drawn.sum())
         if wanted < left and lines:
             # how many of all that are still wanted are in this chunk

@@ -94,7 +94,6 @@ class Beams:
         size, length, limits = logs.size(2), self.pieces.size(3), self.limits[:, None]  # (B, 1)
         alpha, most = options.length_penalty, options.beam_size // groups
         logs = logs.unflatten(1, (groups, width))  # (B, G, K, V)
-        # the pieces include BOS but not EOS, so their number is the length with EOS
         endings = self.log_probabilities + logs[..., EOS]  # (B, G, K)
         logs[..., EOS] = -math.inf
         merits, places = continuations(logs, self.log_probabilities, most, options.diversity)
@@ -104,12 +103,7 @@ class Beams:
         ends = torch.zeros_like(both, dtype=torch.bool).scatter(2, chosen, True)[..., -width:]
         ends = ends | (limits <= length)[..., None]  # (B, G, K)
         endings = endings.where(ends, -math.inf)
-
-        scores = torch.cat((self.scores, endings / length_penalty(length, alpha)), 2)
-        scores, kept = scores.topk(self.scores.size(2))  # (B, G, N)
-        longer = F.pad(self.finished_pieces, (0, 1), value=PAD)  # (B, G, N, T)
-        finished = torch.cat((self.finished_log_probabilities, endings), 2).gather(2, kept)
-        finished_pieces = _gather(torch.cat((longer, self.pieces), 2), kept)  # (B, G, N, T)
+        best_pieces, best_logs, scores = self._finish(endings, alpha)
         ended = self.ended + (endings > -math.inf).sum(2)  # (B, G)
 
         origins = places // size  # (B, G, K')
@@ -121,10 +115,23 @@ class Beams:
         done = (ended >= most) | (length >= limits) | (reachable <= scores[..., -1])  # (B, G)
         values = values.masked_fill(done[..., None], -math.inf)  # (B, G, K')
         following = Beams(
-            self.sentences, self.limits, pieces, values, ended, finished_pieces, finished, scores
+            self.sentences, self.limits, pieces, values, ended, best_pieces, best_logs, scores
         )
         first = width * torch.arange(groups, device=logs.device)[:, None]  # (G, 1)
         return following, (origins + first).flatten(1)
+
+    def _finish(self, endings: Tensor, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Add hypotheses that end, -inf for those that do not, to the finished ones: (B, G, K).
+
+        Returns pieces, log-probabilities and scores of the best: (B, G, N, T) and (B, G, N).
+        """
+        # the pieces include BOS but not EOS, so their number is the length with EOS
+        scores = endings / length_penalty(self.pieces.size(3), alpha)  # (B, G, K)
+        scores, best = torch.cat((self.scores, scores), 2).topk(self.scores.size(2))  # (B, G, N)
+        logs = torch.cat((self.finished_log_probabilities, endings), 2)  # (B, G, N + K)
+        longer = F.pad(self.finished_pieces, (0, 1), value=PAD)  # (B, G, N, T)
+        pieces = _gather(torch.cat((longer, self.pieces), 2), best)  # (B, G, N, T)
+        return pieces, logs.gather(2, best), scores
 
 
 @torch.inference_mode()
@@ -165,7 +172,7 @@ def search(
     if not all(results):
         raise broken_weights()
     for hypotheses in results:
-        hypotheses.sort(key=lambda one: -one.score)
+        hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
     if options.groups > 1:
         results = [_distinct(hypotheses)[: options.n_best] for hypotheses in results]
     return results
@@ -174,8 +181,8 @@ def search(
 def _distinct(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     """Remove what several groups have found, except where it comes first."""
     distinct: dict[tuple[int, ...], Hypothesis] = {}
-    for one in hypotheses:
-        distinct.setdefault(tuple(one.ids), one)
+    for hypothesis in hypotheses:
+        distinct.setdefault(tuple(hypothesis.ids), hypothesis)
     return list(distinct.values())
 
 
@@ -248,17 +255,17 @@ def continuations(
 
     Returns the log-probabilities minus the penalties, and the places in K V: (B, G, K') each.
     """
-    found: list[tuple[Tensor, Tensor]] = []
+    prior: list[tuple[Tensor, Tensor]] = []
     for group, live in zip(logs.unbind(1), log_probabilities.unbind(1), strict=True):
-        ranked = group - _penalties(found, logs.size(3), diversity) if found else group  # (B, K, V)
-        found.append(best_sums(ranked, live, min(count, ranked[0].numel())))
-    merits, places = zip(*found, strict=True)
+        ranked = group - _penalties(prior, logs.size(3), diversity) if prior else group  # (B, K, V)
+        prior.append(best_sums(ranked, live, min(count, ranked[0].numel())))
+    merits, places = zip(*prior, strict=True)
     return torch.stack(merits, 1), torch.stack(places, 1)
 
 
-def _penalties(found: list[tuple[Tensor, Tensor]], size: int, diversity: float) -> Tensor:
+def _penalties(prior: list[tuple[Tensor, Tensor]], size: int, diversity: float) -> Tensor:
     """Compute the penalty of each piece from the choices of the groups before: (B, 1, V)."""
-    merits, places = (torch.cat(column, 1) for column in zip(*found, strict=True))  # (B, n)
+    merits, places = (torch.cat(column, 1) for column in zip(*prior, strict=True))  # (B, n)
     # empty places choose nothing
     penalties = diversity * (merits > -math.inf).to(merits.dtype)  # (B, n)
     return merits.new_zeros(len(merits), size).scatter_add(1, places % size, penalties)[:, None]

@@ -101,14 +101,14 @@ def rescore(
     """
     for batch in batches:
         best = [translations[source.index].candidates[0] for source in batch[0]]
-        targets = [np.array(one.pieces, dtype=np.int32) for one in best]
+        targets = [np.array(candidate.pieces, dtype=np.int32) for candidate in best]
         by_model = (
             force(loaded.model, loaded.encode(sources), targets, attention=attention)
             for loaded, sources in zip(models, batch, strict=True)
         )
         for source, *forced in zip(batch[0], *by_model, strict=True):
-            logs = np.logaddexp.reduce([one.log_probabilities for one in forced], axis=0)
-            cross = np.mean([one.cross[:, : len(source) + 1] for one in forced], axis=0)
+            logs = np.logaddexp.reduce([decoding.log_probabilities for decoding in forced], axis=0)
+            cross = np.mean([decoding.cross[:, : len(source) + 1] for decoding in forced], axis=0)
             yield source, ForcedDecoding(logs - np.log(len(models)), cross)
 
 
@@ -120,5 +120,5 @@ def align(
     words = whitespace_words(line), whitespace_words(best.text)
     spans = piece_spans(best.pieces, target)
     pairs = best_pairs(word_weights(cross, spans, source.spans, *words))
-    places = (own.tolist() for own in words)
+    places = (word_spans.tolist() for word_spans in words)
     return replace(translation, alignment=WordAlignment(pairs, *places))

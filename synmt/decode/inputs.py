@@ -140,11 +140,11 @@ def zip_windows(
     rest: Iterator[U | None] = repeat(None) if others is None else iter(others)
     count = 0
     for window in windows:
-        some = list(islice(rest, len(window)))
-        count += len(some)
-        if len(some) < len(window):
+        others_of_window = list(islice(rest, len(window)))
+        count += len(others_of_window)
+        if len(others_of_window) < len(window):
             raise SynmtError(f"there are {count:,} {what}, and more lines of text")
-        yield window, some
+        yield window, others_of_window
     # reading one more also lets a reader of trees report what is left in its file
     if next(rest, None) is not None:
         raise SynmtError(f"there are {count:,} lines of text, and more {what}")

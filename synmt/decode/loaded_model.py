@@ -99,7 +99,7 @@ class LoadedModel:
     def parser_key(self) -> str:
         """A key that is equal for parsers with equal trees."""
         identity = (self.parser or {}).items()
-        return fingerprint(sorted(one for one in identity if one[0] not in NOT_IN_TREES | ADDED))
+        return fingerprint(sorted(fact for fact in identity if fact[0] not in NOT_IN_TREES | ADDED))
 
     def member(self, sources: Sequence[Source]) -> Member:
         """Let the model read sources, for a search."""

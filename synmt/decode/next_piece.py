@@ -57,11 +57,11 @@ class Constraints:
             _forbid(logs, pieces, self.no_repeat)
             return
         forced = self.prefixes[:, place, None, None].expand(-1, logs.size(1), 1)  # (B, K, 1)
-        own = logs.gather(2, forced)  # (B, K, 1)
+        forced_logs = logs.gather(2, forced)  # (B, K, 1)
         _forbid(logs, pieces, self.no_repeat)
         in_prefix = forced != PAD  # (B, K, 1)
         logs.masked_fill_(in_prefix, -math.inf)
-        logs.scatter_(2, forced, own.where(in_prefix, -math.inf))
+        logs.scatter_(2, forced, forced_logs.where(in_prefix, -math.inf))
 
     def select(self, sentences: Tensor) -> Constraints:
         """Keep some sentences, (B',)."""
@@ -242,9 +242,9 @@ def looks(device: torch.device) -> Callable[[Tensor], tuple[Tensor, Tensor | Non
         if size >= len(done):
             return nobody
         order = done.byte().argsort(stable=True)  # (B,), those that are done last
-        kept, leaving = order[:size], order[size:]
+        staying, leaving = order[:size], order[size:]
         remaining = torch.arange(size, device=done.device)  # (B',)
-        remaining[leaving[leaving < size]] = kept[kept >= size]
+        remaining[leaving[leaving < size]] = staying[staying >= size]
         return leaving, remaining
 
     return look

@@ -77,8 +77,7 @@ class SearchOptions:
     beam_size: hypotheses per sentence; 1 is greedy search.
     length_penalty: alpha of Wu et al. (2016).
     max_length_ratio, max_length_extra: the maximum length of a translation is the source length in
-    pieces times the
-        ratio, plus the extra pieces.
+        pieces times the ratio, plus the extra pieces.
     batch_size: sentences translated in parallel.
     n_best: translations per sentence.
     groups: number of groups in diverse beam search (Vijayakumar et al., 2018); must divide
@@ -116,8 +115,8 @@ class SearchOptions:
         Range(1),
         _search(
             "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for "
-            "more variety in an n-best list. Duplicates are removed, so a list may be shorter "
-            "than --n-best."
+            "more variety in an n-best list. Duplicates are removed, so a list may be shorter than "
+            "--n-best."
         ),
     ] = 1
     diversity: Annotated[

@@ -166,8 +166,8 @@ def score_alternatives(
     if isinstance(translator, Translator):
         translator = SharedTranslator(translator, translator.window)
     translator.translator.refuse_ensemble("a score of given translations")
-    made = zip_windows(windows(alternatives, translator.window), parses)
-    items = zip(count(1, translator.window), made, strict=False)
+    with_trees = zip_windows(windows(alternatives, translator.window), parses)
+    items = zip(count(1, translator.window), with_trees, strict=False)
     return chain.from_iterable(translator.work(_score_window, items))
 
 
@@ -175,7 +175,7 @@ def score_alternatives(
 def _score_window(
     translator: Translator, item: tuple[int, tuple[list[Alternatives], Trees]]
 ) -> list[list[PairScore]]:
-    number, (raw, given) = item
+    number, (raw, trees) = item
     tokenize, tokenize_targets = (translator.tokenizers[side].tokenize_lines for side in SIDES)
     lines = tokenize([source for source, _ in raw])
     targets = iter(tokenize_targets([target for _, targets in raw for target in targets]))
@@ -185,7 +185,7 @@ def _score_window(
     ]
     [loaded], size = translator.models, translator.options.batch_size
     longest = translator.max_pieces
-    for sources in translator.source_batches(lines, translator.trees(lines, given, number)):
+    for sources in translator.source_batches(lines, translator.trees(lines, trees, number)):
         memory = loaded.encode(sources)
         segmented = [
             (row, index, translator.target.encode(score.target))
@@ -194,15 +194,15 @@ def _score_window(
         ]
         for part in batches(
             segmented,
-            lambda one: min(longest, len(one[2].ids)),
+            lambda example: min(longest, len(example[2].ids)),
             sentences=size,
             pieces=_PIECES * size,
         ):
             rows = torch.tensor([row for row, _, _ in part], device=memory.states.device)
             ids = [pieces.ids[:longest] for _, _, pieces in part]
             forced = force(loaded.model, sentences_of(memory, rows), ids)
-            for (row, index, pieces), one in zip(part, forced, strict=True):
-                source, values = sources[row], one.log_probabilities
+            for (row, index, pieces), decoding in zip(part, forced, strict=True):
+                source, values = sources[row], decoding.log_probabilities
                 if not np.isfinite(values).all():
                     raise broken_weights()
                 score, dropped = scores[source.index][index], max(0, len(pieces.ids) - longest)

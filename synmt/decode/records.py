@@ -70,8 +70,8 @@ def read_text(
     """Read windows of plain lines and tokenize them; `prefixes` has a prefix for each line."""
     source, target = (tokenizers[side] for side in SIDES)
     numbers, others = count(1), prefixes and read_lines(prefixes)
-    for window, some in zip_windows(windows, others, f"prefixes in {prefixes}"):
-        rows = zip(source.tokenize_lines(window), numbers, some, strict=False)
+    for window, prefixes_of_window in zip_windows(windows, others, f"prefixes in {prefixes}"):
+        rows = zip(source.tokenize_lines(window), numbers, prefixes_of_window, strict=False)
         yield [
             Request(line, number, target.tokenize(prefix) if prefix else "")
             for line, number, prefix in rows
@@ -98,9 +98,10 @@ def add_trees(requests: Windows, path: Path, field: Literal["tree", "other_tree"
     """Add the trees of a CoNLL-U file to the requests, one for each."""
     requests, again = tee(requests)
     trees = read_parses(path, chain.from_iterable(map(texts_of, again)), brackets=True)
-    for window, some in zip_windows(requests, trees, f"trees in {path}"):
+    for window, trees_of_window in zip_windows(requests, trees, f"trees in {path}"):
         yield [
-            replace(request, **{field: tree}) for request, tree in zip(window, some, strict=True)
+            replace(request, **{field: tree})
+            for request, tree in zip(window, trees_of_window, strict=True)
         ]
 
 
@@ -115,7 +116,10 @@ def format_text(translation: Translation, *, n_best: bool = False, scores: bool 
     if translation.other is not None:
         columns += [translation.other.text, format_number(translation.difference)]
     elif n_best:
-        rows = ((one.text, format_number(one.score)) for one in translation.candidates or (best,))
+        rows = (
+            (candidate.text, format_number(candidate.score))
+            for candidate in translation.candidates or (best,)
+        )
         number = translation.line - 1
         return "".join(f"{number} ||| {text} ||| {score}\n" for text, score in rows)
     elif scores:
@@ -150,15 +154,17 @@ def format_json(request: Request, translation: Translation, *, n_best: bool = Fa
         fields["override"] = {**other, "own_log_probability": rescored}
     if renamed := [name for name, _ in request.fields if name in fields]:
         _warn_renamed(*renamed)
-    taken = {*fields, *(name for name, _ in request.fields)}
+    names_in_use = {*fields, *(name for name, _ in request.fields)}
     copied = list[str]()
     for name, value in request.fields:
-        copied.append(f"{json.dumps(_free(name, taken) if name in fields else name)}: {value}, ")
+        copied.append(
+            f"{json.dumps(_free(name, names_in_use) if name in fields else name)}: {value}, "
+        )
     return f"{{{''.join(copied)}{json_text(fields, ensure_ascii=False)[1:]}\n"
 
 
-def _free(name: str, taken: Container[str]) -> str:
-    while name in taken:
+def _free(name: str, names_in_use: Container[str]) -> str:
+    while name in names_in_use:
         name = f"input_{name}"
     return name
 
@@ -227,14 +233,14 @@ def summarized(windows: Iterable[_Window]) -> Iterator[_Window]:
     degenerate, differences = Counter[str](), list[float]()
     lines = dropped = unknown = changed = 0
     for window in windows:
-        for one in window[1]:
+        for translation in window[1]:
             lines += 1
-            dropped += one.dropped > 0
-            unknown += one.unknown
-            degenerate.update(filter(None, [one.degenerate]))
-            if one.other is not None and one.candidates:
-                changed += one.text != one.other.text
-                differences.append(one.difference)
+            dropped += translation.dropped > 0
+            unknown += translation.unknown
+            degenerate.update(filter(None, [translation.degenerate]))
+            if translation.other is not None and translation.candidates:
+                changed += translation.text != translation.other.text
+                differences.append(translation.difference)
         yield window
     if dropped:
         what = "pieces than the model takes (filters.max_pieces); the rest is not translated"

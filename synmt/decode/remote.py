@@ -126,10 +126,10 @@ def translate_windows(
     finished: windows whose translations are on disk.
     """
     # each window is looked for once: another process may store it at any time
-    found, again = tee((window, finished and finished.read(window)) for window in windows)
+    with_stored, again = tee((window, finished and finished.read(window)) for window in windows)
     missing = (window for window, stored in again if stored is None)
     others = shared.work(_translate, missing)
-    for window, stored in found:
+    for window, stored in with_stored:
         translations = next(others) if stored is None else stored
         if finished and stored is None:
             finished.write(window, translations)

@@ -4,8 +4,7 @@ Degenerate output is seen in the text alone; the first reason that applies is re
 
     empty   no visible character, though the source has text
     loop    a phrase of words 4 times in a row, or up to 20 characters 8 times in a row (for scripts
-            without spaces),
-            unless the source has a loop itself
+            without spaces), unless the source has a loop itself
     limit   as many pieces as the search allows, so probably truncated
     copy    the source itself, except for case and whitespace, if it has 4 words or more: shorter
             ones are often names
@@ -123,8 +122,8 @@ def joined(translation: Translation, tokenizer: WordTokenizer) -> Translation:
     if not tokenizer.tokenizes:
         return translation
     candidates = [
-        replace(one, text=tokenizer.join(one.text), tokens=one.text)
-        for one in translation.candidates
+        replace(candidate, text=tokenizer.join(candidate.text), tokens=candidate.text)
+        for candidate in translation.candidates
     ]
     other = translation.other and joined(translation.other, tokenizer)
     return replace(translation, candidates=tuple(candidates), other=other)

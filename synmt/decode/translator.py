@@ -114,14 +114,16 @@ class Translator:
             faster.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
-        opened = [one if isinstance(one, Run) else find_run(Path(one)) for one in (run, *others)]
-        recipes = [one.recipe() for one in opened]
+        opened = [
+            path if isinstance(path, Run) else find_run(Path(path)) for path in (run, *others)
+        ]
+        recipes = [opened_run.recipe() for opened_run in opened]
         options = SearchOptions.from_recipe(recipes[0].decoding, **search)
         chosen = partial(
             load_model, device=device, checkpoint=checkpoint, parser=parser, precision=precision
         )
         models = list(map(chosen, opened, recipes))
-        check_ensemble(models, [str(one.folder) for one in opened])
+        check_ensemble(models, [str(opened_run.folder) for opened_run in opened])
         return cls(models, options, alignment=alignment, parse_cache=parse_cache)
 
     def with_control(self, control: Control) -> Translator:
@@ -209,7 +211,9 @@ class Translator:
             raise UsageError("lines: must be a list of texts, not one text")
         words = map(self.tokenizers["source"].tokenize_lines, windows(lines, self.window))
         for translations in self.translate_words(words, parses):
-            yield from (joined(one, self.tokenizers["target"]) for one in translations)
+            yield from (
+                joined(translation, self.tokenizers["target"]) for translation in translations
+            )
 
     def translate_words(
         self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
@@ -228,14 +232,14 @@ class Translator:
         one."""
         batches = list(self.read(requests))
         search = partial(self._search, requests)
-        found = chain.from_iterable(in_workers(search, batches, workers(self.device)))
+        translated = chain.from_iterable(in_workers(search, batches, workers(self.device)))
         translations = [Translation(request.line) for request in requests]
-        for index, translation in found:
+        for index, translation in translated:
             translations[index] = translation
         if self.alignment:
             for source, forced in rescore(self.models, batches, translations, attention=True):
-                line, own = requests[source.index].text, translations[source.index]
-                aligned = align(own, line, source, forced.cross, self.target)
+                line, translation = requests[source.index].text, translations[source.index]
+                aligned = align(translation, line, source, forced.cross, self.target)
                 translations[source.index] = aligned
         if any(request.other_tree is not None for request in requests):
             return self._with_other_trees(requests, translations)
@@ -249,11 +253,13 @@ class Translator:
             for request in requests
         ]
         forced = rescore(self.models, self.read(others), translations)
-        rescored = {source.index: float(one.log_probabilities.sum()) for source, one in forced}
+        rescored = {
+            source.index: float(decoding.log_probabilities.sum()) for source, decoding in forced
+        }
         pairs = zip(translations, self.translate_requests(others), strict=True)
         return [
-            replace(own, other=other, rescored=rescored.get(index, 0.0))
-            for index, (own, other) in enumerate(pairs)
+            replace(translation, other=other, rescored=rescored.get(index, 0.0))
+            for index, (translation, other) in enumerate(pairs)
         ]
 
     def read(self, requests: Sequence[Request]) -> Iterator[Sources]:
@@ -262,7 +268,7 @@ class Translator:
         given = [request.tree for request in requests]
         trees = self._tree_provider.trees(lines, given, requests[0].line)
         # the pieces do not depend on the trees, so every model has the same lines in a batch
-        return zip(*(self.source_batches(lines, own) for own in trees), strict=True)
+        return zip(*(self.source_batches(lines, parses) for parses in trees), strict=True)
 
     def trees(self, lines: Sequence[str], given: Trees | None = None, number: int = 1) -> Trees:
         """Find the tree of each line that the first model reads: given, or its parser's; None if it
@@ -302,17 +308,19 @@ class Translator:
         numbers = [request.line for request in chosen]
         for number, prefix in zip(numbers, prefixes, strict=True):
             if UNK in prefix:
-                what = "the target vocabulary has no piece for a part of the prefix"
-                raise SynmtError(what, where=f"line {number}")
-        found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
+                raise SynmtError(
+                    "the target vocabulary has no piece for a part of the prefix",
+                    where=f"line {number}",
+                )
+        results = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
         translations = []
         for source, request, hypotheses, limit, prefix in zip(
-            batch[0], chosen, found, limits.tolist(), prefixes, strict=True
+            batch[0], chosen, results, limits.tolist(), prefixes, strict=True
         ):
             # a long prefix raises the limit to what it needs
             limit = max(limit, len(prefix) + 2)
-            made = make_translation(request, source, hypotheses, self.target, limit)
-            translations.append((source.index, made))
+            translation = make_translation(request, source, hypotheses, self.target, limit)
+            translations.append((source.index, translation))
         return translations
 
 
@@ -336,13 +344,13 @@ def translate_batches(
     def translated(batch: Batch) -> list[tuple[int, str]]:
         source = batch.to(device)
         member = Member(model, source.source, source.source_signals, decoder)
-        found = search([member], options, limits=limits_of(source.source, options))
-        texts = [make_candidate(best, vocabulary).text for best, *_ in found]
+        results = search([member], options, limits=limits_of(source.source, options))
+        texts = [make_candidate(best, vocabulary).text for best, *_ in results]
         return list(zip(batch.lines, texts, strict=True))
 
     model.eval()
     try:
-        found = in_workers(translated, list(batches), workers(device))
+        results = in_workers(translated, list(batches), workers(device))
     finally:
         model.train(training)
-    return [text for _, text in sorted(chain.from_iterable(found))]
+    return [text for _, text in sorted(chain.from_iterable(results))]

@@ -53,11 +53,11 @@ class TreeProvider:
         """
         self._warn_of_lacking(given)
         no_trees: Trees = [None] * len(lines)
-        found: dict[str, Trees] = {}
+        by_parser: dict[str, Trees] = {}
         for key in dict.fromkeys(model.parser_key for model in self._models if model.reads_trees):
-            found[key] = self._complete(key, lines, given, number)
+            by_parser[key] = self._complete(key, lines, given, number)
         return [
-            found[model.parser_key] if model.reads_trees else no_trees for model in self._models
+            by_parser[model.parser_key] if model.reads_trees else no_trees for model in self._models
         ]
 
     def _warn_of_lacking(self, given: Trees) -> None:

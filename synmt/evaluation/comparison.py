@@ -131,10 +131,10 @@ class SystemComparison:
 
     def by_seed(self) -> Iterator[tuple[System, Outputs, dict[str, Score]]]:
         """Yield each system with each of its seeds, and the scores of that seed by metric."""
-        for position, system in enumerate(self.systems):
+        for index, system in enumerate(self.systems):
             for place, seed in enumerate(system.seeds):
                 found = self.results.items()
-                yield system, seed, {name: one[position].seeds[place] for name, one in found}
+                yield system, seed, {name: results[index].seeds[place] for name, results in found}
 
 
 def compare_systems(
@@ -175,9 +175,9 @@ def compare_systems(
         beer_folder=options.beer_folder,
     )
     warn_of_unspaced("the reference", first.reference, metrics, scoring.tokenize)
-    made, results = {name: make_metric(name, scoring) for name in metrics}, {}
-    with progress("scoring", len(made), "metrics") as advance:
-        for name, metric in made.items():
+    by_name, results = {name: make_metric(name, scoring) for name in metrics}, {}
+    with progress("scoring", len(by_name), "metrics") as advance:
+        for name, metric in by_name.items():
             scores = [[score_outputs(metric, seed) for seed in system.seeds] for system in read]
             results[name] = compare_scores(scores, plan)
             advance(1)
@@ -203,8 +203,9 @@ def _read(
     if not systems:
         raise UsageError("there is nothing to score", do="Give translations or a run")
     if len(are_files) > 1 or (references is None and False in are_files):
-        what = "systems, references and sources must all be paths, or all be lists of lines"
-        raise UsageError(what)
+        raise UsageError(
+            "systems, references and sources must all be paths, or all be lists of lines"
+        )
     if False in are_files:
         return systems_from_lines(systems, references or (), sources)
     paths = [Path(text) for text in systems]
@@ -266,7 +267,7 @@ def _compare(
         else:
             test = paired_t_test if name == "t" else kolmogorov_smirnov
             first, second = (
-                np.mean([one.metric.segment_scores(one.statistics) for one in seeds], axis=0)
+                np.mean([score.metric.segment_scores(score.statistics) for score in seeds], axis=0)
                 for seeds in systems
             )  # (N,) each
             p_values[name] = test(first, second)

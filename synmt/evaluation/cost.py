@@ -36,7 +36,7 @@ tokens_per_second, parsed_words_per_second, sentences_per_second: of processor t
 def run_cost(run: Run) -> RunCost:
     """Read what a run cost."""
     records, info = read_json_lines(run.log, LogLine), run.info()
-    steps = [one for one in records if one["kind"] == "step"]
+    steps = [record for record in records if record["kind"] == "step"]
     # the steps after the last record of the log cost what the others do
     share = records[-1]["step"] / max(steps[-1]["step"], 1) if steps else 0
     tokens = _sum(steps, "tokens", share)
@@ -47,19 +47,21 @@ def run_cost(run: Run) -> RunCost:
         read_json(path, CostOfTest, do=RETRANSLATE)
         for path in sorted(run.folder.glob("tests/*/cost.json"))
     ]
-    losses = [(one["step"], one.get("loss")) for one in records if one["kind"] == "validation"]
+    losses = [
+        (record["step"], record.get("loss")) for record in records if record["kind"] == "validation"
+    ]
     spent, sentences = _sum(steps, "processor_seconds", share), _sum(tests, "sentences")
     words = None if parse_seconds is None else _sum(parsing, "words")
     translation_seconds = _sum(tests, "processor_seconds")
     return {
-        "weights": _weights(run.weights),
+        "weights": _count_parameters(run.weights),
         "steps": info.get("steps"),
         "validation": [(step, loss) for step, loss in losses if loss is not None],
         "seconds": _sum(steps, "seconds", share),
         "processor_seconds": spent,
         "tokens": None if tokens is None else round(tokens),
         "tokens_per_second": _ratio(tokens, spent),
-        "memory": max((one.get("memory") or 0 for one in steps), default=None) or None,
+        "memory": max((record.get("memory") or 0 for record in steps), default=None) or None,
         "parsed_words": words,
         "parse_processor_seconds": parse_seconds,
         "parsed_words_per_second": _ratio(words, parse_seconds),
@@ -72,11 +74,11 @@ def run_cost(run: Run) -> RunCost:
 def _sum(records: Sequence[Any], key: str, share: float = 1) -> Any:
     """Sum a value of all records, times `share`; None if there are none, or one does not have
     it."""
-    values = [one.get(key) for one in records]
+    values = [record.get(key) for record in records]
     return None if None in values or not values else share * sum(values)
 
 
-def _weights(path: Path) -> int | None:
+def _count_parameters(path: Path) -> int | None:
     if not path.exists():
         return None
     from safetensors import safe_open
@@ -88,7 +90,7 @@ def _weights(path: Path) -> int | None:
 def cost_line(run: Run) -> str:
     """Write in one line what a run cost, as far as it is known."""
     cost = run_cost(run)
-    parts = [f"{cost['weights']:,} weights"] if cost["weights"] else []
+    parts = [f"{cost['weights']:,} parameters"] if cost["weights"] else []
     parts += [f"training {duration(cost['seconds'])}"] if cost["seconds"] else []
     return ", ".join(parts)
 
@@ -96,7 +98,7 @@ def cost_line(run: Run) -> str:
 _PER_SECOND = "for each second of processor time"
 _PARSING = "processor time for the training text; runs share its trees"
 _COLUMNS = [
-    count_column("weights", name="weights"),
+    count_column("parameters", name="weights"),
     count_column("steps", name="steps"),
     Column("training", kind="seconds", about="without validation", name="seconds"),
     Column("processor", kind="seconds", about="time of training", name="processor_seconds"),

@@ -111,8 +111,11 @@ class Beer(MeanMetric):
             output = self._run(folder)
         scores = [100 * float(value) for value in _BEER_LINE.findall(output)]
         if len(scores) != len(hypotheses):
-            what = f"BEER printed {len(scores):,} scores for {len(hypotheses):,} sentences"
-            raise SynmtError(what, where=str(self._script), do="Use release 2.0")
+            raise SynmtError(
+                f"BEER printed {len(scores):,} scores for {len(hypotheses):,} sentences",
+                where=str(self._script),
+                do="Use release 2.0",
+            )
         return scores
 
     def _run(self, folder: str) -> str:

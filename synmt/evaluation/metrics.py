@@ -5,8 +5,7 @@ turned into a score.
 
 The corpus, the sentences of some length and a bootstrap resample are different groups of the same
 statistics, so the texts are read only once for all of them. BLEU, chrF and TER are those of
-sacreBLEU's command line. All scores are in
-points: 83 where the authors of a metric write 0.83.
+sacreBLEU's command line. All scores are in points: 83 where the authors of a metric write 0.83.
 
 The statistics can be cached (`cached_score`), so that a text is scored once by each metric. The
 name of a cache file is a fingerprint of the metric's signature and of the texts. The files are
@@ -270,8 +269,10 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     texts = {printable(path): list(read_lines(path)) for path in paths}
     counts = {name: len(lines) for name, lines in texts.items()}
     if len({*counts.values()}) > 1 or 0 in counts.values():
-        what = f"texts must have equally many lines, and one or more, not {counts}"
-        raise SynmtError(what, do="Line n of all must belong together")
+        raise SynmtError(
+            f"texts must have equally many lines, and one or more, not {counts}",
+            do="Line n of all must belong together",
+        )
     return list(texts.values())
 
 
@@ -281,8 +282,10 @@ def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
     columns = len(set(table[0]))
     for number, row in enumerate(table, start=1):
         if len(row) != columns:
-            what = f"{len(row)} cells, but the first row names {columns} different columns"
-            raise SynmtError(what, where=f"{path}: line {number}")
+            raise SynmtError(
+                f"{len(row)} cells, but the first row names {columns} different columns",
+                where=f"{path}: line {number}",
+            )
     return table[0], table[1:]
 
 

@@ -20,14 +20,16 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
     there is any."""
     systems = comparison.systems
     parts, facts = [_score_table(comparison), _seed_table(comparison)], {}
-    runs = [(one.name, [seed.run for seed in one.seeds if seed.run]) for one in systems]
+    runs = [(system.name, [seed.run for seed in system.seeds if seed.run]) for system in systems]
     if cost and any(seeds for _, seeds in runs):
         costs = [(name, [run_cost(Run(run)) for run in seeds]) for name, seeds in runs if seeds]
         facts["cost"] = dict(costs)
         parts.append(cost_table(costs))
-    metrics = [one[0].seeds[0].metric for one in comparison.results.values()]
+    metrics = [results[0].seeds[0].metric for results in comparison.results.values()]
     notes = [f"{metric.title}|{metric.signature}" for metric in metrics]
-    notes += [f"{one.title}: lower is better" for one in metrics if not one.higher_is_better]
+    notes += [
+        f"{metric.title}: lower is better" for metric in metrics if not metric.higher_is_better
+    ]
     sentences = len(systems[0].seeds[0].reference)
     title = f"systems: {len(systems)}, sentences: {sentences:,}"
     return Report(title=title, parts=parts, notes=notes, facts=facts)
@@ -36,7 +38,7 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
 def _seed_table(comparison: SystemComparison) -> Table:
     rows = list[list[Value]]()
     # BLEU-4 includes the components of BLEU-1
-    details = max((one[0].seeds[0].details for one in comparison.results.values()), key=len)
+    details = max((results[0].seeds[0].details for results in comparison.results.values()), key=len)
     for system, seed, scores in comparison.by_seed():
         for score in scores.values():
             row = [system.name, seed.path, score.metric.title, score.value]
@@ -82,9 +84,9 @@ def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
                 continue
             scores = {
-                f"{one.get('seed', one['system'])}:{metric}": f"{value:.6f}"
-                for one in row["systems"]
-                for metric, value in one["scores"].items()
+                f"{system.get('seed', system['system'])}:{metric}": f"{value:.6f}"
+                for system in row["systems"]
+                for metric, value in system["scores"].items()
             }
             if row["line"] == 1:
                 out.write("\t".join(["line", *scores]) + "\n")

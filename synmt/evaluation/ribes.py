@@ -66,16 +66,16 @@ def align(hypothesis: Lines, reference: Lines) -> list[int]:
     remaining, length = list(range(len(hypothesis))), 0
     while remaining:
         length += 1
-        own, other = _ngrams(hypothesis, length), _ngrams(reference, length)
+        of_hypothesis, of_reference = _ngrams(hypothesis, length), _ngrams(reference, length)
         matching = []
         for index in remaining:
             # an n-gram beyond an end of the sentence is shorter, and not found
             before = tuple(hypothesis[max(0, index + 1 - length) : index + 1])
             after = tuple(hypothesis[index : index + length])
             for ngram, offset in ((after, 0), (before, length - 1)):
-                if len(own.get(ngram, ())) == len(other.get(ngram, ())) == 1:
-                    positions[index] = other[ngram][0] + offset
-            if index not in positions and (before in other or after in other):
+                if len(of_hypothesis.get(ngram, ())) == len(of_reference.get(ngram, ())) == 1:
+                    positions[index] = of_reference[ngram][0] + offset
+            if index not in positions and (before in of_reference or after in of_reference):
                 matching.append(index)
         remaining = matching
     return [positions[index] for index in sorted(positions)]

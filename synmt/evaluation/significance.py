@@ -127,12 +127,12 @@ def compare_on_resamples(
     systems: for each seed of a system the statistics of the same segments, (N, S).
     """
     scores = bootstrap_scores(
-        [one for seeds in systems for one in seeds], aggregate, samples=samples, seed=seed
+        [of_seed for seeds in systems for of_seed in seeds], aggregate, samples=samples, seed=seed
     )  # (R, M)
     base, *others = np.split(
         scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1
     )  # (R, n) each
-    means = [np.mean([aggregate(one.sum(0)) for one in seeds]) for seeds in systems]
+    means = [np.mean([aggregate(statistics.sum(0)) for statistics in seeds]) for seeds in systems]
     return [
         seeded_bootstrap(base, other, float(mean - means[0]), seed=seed)
         for other, mean in zip(others, means[1:], strict=True)
@@ -183,7 +183,7 @@ def bootstrap_scores(
     side_by_side = np.hstack(statistics)  # (N, M·S)
     return np.array(
         [
-            [aggregate(one) for one in totals.reshape(len(statistics), -1)]
+            [aggregate(sums) for sums in totals.reshape(len(statistics), -1)]
             for times in resamples(len(side_by_side), samples=samples, seed=seed)
             for totals in times @ side_by_side
         ]
@@ -211,7 +211,9 @@ def approximate_randomization(
     sacreBLEU's trials are the same; it counts only differences above the observed one, so that the
     p-value of a system against itself is close to 0 there, and 1 here.
     """
-    before, after = (np.mean([aggregate(one.sum(0)) for one in seeds]) for seeds in (base, system))
+    before, after = (
+        np.mean([aggregate(statistics.sum(0)) for statistics in seeds]) for seeds in (base, system)
+    )
     differences = swapped_differences(base, system, aggregate, samples=samples, seed=seed)
     extreme = np.count_nonzero(np.abs(differences) >= abs(after - before) - _ROUNDING)
     return (int(extreme) + 1) / (samples + 1)
@@ -238,7 +240,7 @@ def swapped_differences(
         for totals in mixed:
             parts = zip((both - totals).reshape(pairs, -1), totals.reshape(pairs, -1), strict=True)
             differences.append(
-                sum(aggregate(one) - aggregate(other) for one, other in parts) / pairs
+                sum(aggregate(left) - aggregate(right) for left, right in parts) / pairs
             )
     return np.array(differences)
 

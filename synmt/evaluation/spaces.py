@@ -56,12 +56,12 @@ def looks_unspaced(lines: Sequence[str]) -> bool:
     """Return whether a text is in a script without spaces between words, and has not been
     segmented."""
     words = [word for line in lines for word in line.split()]
-    found = [[len(script.findall(word)) for script, _ in _SCRIPTS] for word in words]
-    characters = [sum(counts) for counts in zip(*found, strict=True)]
+    counts_of_words = [[len(script.findall(word)) for script, _ in _SCRIPTS] for word in words]
+    characters = [sum(counts) for counts in zip(*counts_of_words, strict=True)]
     letters = sum(sum(map(str.isalpha, word)) for word in words)
     if not characters or _LETTERS_OF_A_CHARACTER * sum(characters) < letters - sum(characters):
         return False
-    of_script = sum(any(counts) for counts in found)
+    of_script = sum(any(counts) for counts in counts_of_words)
     expected = sum(count / length for count, (_, length) in zip(characters, _SCRIPTS, strict=True))
     # where no line has two such words, they are the lines
     lines_of_script = sum(any(script.search(line) for script, _ in _SCRIPTS) for line in lines)

@@ -74,7 +74,8 @@ def read_groups(
     elif not runs:
         raise UsageError(
             "the reference is missing",
-            do="Give it with `-r FILE`, or `--references FILE` to analyze",
+            do="Give it: `--reference FILE` in `synmt score`, `--references FILE` in `synmt "
+            "analyze`",
         )
     if source is not None:
         first = replace(first, source=list(read_lines(source)), raw_source=None)
@@ -82,7 +83,7 @@ def read_groups(
     systems = []
     names = short_names([name for name, _ in groups])
     for name, (_, seeds) in zip(names, groups, strict=True):
-        found = []
+        outputs_by_seed = []
         for path in seeds:
             shown = printable(path)
             outputs = runs.get(path)
@@ -93,15 +94,20 @@ def read_groups(
                 check_same_test(first, outputs)
             _check_length(path, outputs.hypothesis, first)
             outputs = replace(outputs, path=shown, reference=first.reference)
-            found.append(replace(outputs, source=first.source, raw_source=first.raw_source))
-        systems.append(System(name, found))
+            outputs_by_seed.append(
+                replace(outputs, source=first.source, raw_source=first.raw_source)
+            )
+        systems.append(System(name, outputs_by_seed))
     return systems
 
 
 def _check_length(path: Path, lines: Lines, outputs: Outputs) -> None:
     if len(lines) != len(outputs.reference):
-        what = f"{len(lines):,} lines, but the reference has {len(outputs.reference):,}"
-        raise SynmtError(what, where=printable(path), do="Line n of both must belong together")
+        raise SynmtError(
+            f"{len(lines):,} lines, but the reference has {len(outputs.reference):,}",
+            where=printable(path),
+            do="Line n of both must belong together",
+        )
 
 
 def systems_from_lines(
@@ -109,11 +115,11 @@ def systems_from_lines(
 ) -> list[System]:
     """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`,
     …"""
-    found = []
+    in_memory = []
     for number, lines in enumerate(systems, start=1):
         name, shared = f"system {number}", (list(source or ()), list(references))
-        found.append(System(name, [Outputs(name, "", *shared, list(lines), path=name)]))
-    return found
+        in_memory.append(System(name, [Outputs(name, "", *shared, list(lines), path=name)]))
+    return in_memory
 
 
 def group_paths(
@@ -145,7 +151,9 @@ def matching(path: Path) -> list[Path]:
         return [path]
     matches = sorted(map(Path, glob.glob(str(path))))
     # `runs/*` also matches folders of other things
-    matches = [one for one in matches if not one.is_dir() or (one / "run.json").exists()] or matches
+    matches = [
+        matched for matched in matches if not matched.is_dir() or (matched / "run.json").exists()
+    ] or matches
     if not matches:
         raise SynmtError("no such file or run folder", where=printable(path))
     return matches
@@ -187,15 +195,15 @@ def check_one_system(runs: Sequence[Path]) -> None:
     from synmt.recipe.load import recipe_values
     from synmt.run_folder import find_run
 
-    found = [find_run(folder) for folder in runs]
-    for other in found[1:]:
-        before, after = (recipe_values(run.recipe()) for run in (found[0], other))
+    members = [find_run(folder) for folder in runs]
+    for other in members[1:]:
+        before, after = (recipe_values(run.recipe()) for run in (members[0], other))
         changed = [key for key, *_ in recipe_differences(before, after, _MAY_DIFFER)]
-        before, after = (recorded_inputs(run.info()) for run in (found[0], other))
+        before, after = (recorded_inputs(run.info()) for run in (members[0], other))
         changed += [f"{key} ({file})" for key, file in differences(before, after)]
         if changed:
             raise UsageError(
-                f"not a seed of the same system as {found[0].folder}: another {changed[0]}",
+                f"not a seed of the same system as {members[0].folder}: another {changed[0]}",
                 where=str(other.folder),
                 do="To score the translations of different systems as seeds, give the files, such "
                 "as 'runs/*/tests/test/hypothesis.txt'",

@@ -93,26 +93,28 @@ class _MaskedAttention(torch.autograd.Function):
         if mask is not None:
             scores.masked_fill_(~mask, -math.inf)
         weights = scores.flatten(0, 1).softmax(-1)  # (B H, Tq, Tk)
-        used, kept, ctx.kept_scale = weights.to(q.dtype), None, 1.0
+        used, dropout_mask, ctx.kept_scale = weights.to(q.dtype), None, 1.0
         if dropout:
-            kept, ctx.kept_scale = scaled_mask(used.shape, dropout, q.dtype)
-            used = (used * kept).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
-        ctx.save_for_backward(q, k, v, weights, used, kept)
+            dropout_mask, ctx.kept_scale = scaled_mask(used.shape, dropout, q.dtype)
+            used = (used * dropout_mask).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
+        ctx.save_for_backward(q, k, v, weights, used, dropout_mask)
         ctx.set_materialize_grads(False)
         return torch.bmm(used, v).unflatten(0, ctx.heads), used.unflatten(0, ctx.heads)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        q, k, v, weights, used, kept = ctx.saved_tensors
-        slope, own = (None if slope is None else slope.flatten(0, 1) for slope in slopes)
+        q, k, v, weights, used, dropout_mask = ctx.saved_tensors
+        slope, slope_of_weights = (
+            None if slope is None else slope.flatten(0, 1) for slope in slopes
+        )
         if slope is None:
             slope = torch.zeros_like(q)  # (B H, Tq, d)
         to_weights = torch.bmm(slope, v.mT)  # (B H, Tq, Tk)
-        if own is not None:
-            to_weights += own
-        if kept is not None:
-            to_weights = (to_weights * kept).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
+        if slope_of_weights is not None:
+            to_weights += slope_of_weights
+        if dropout_mask is not None:
+            to_weights = (to_weights * dropout_mask).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
         to_weights = to_weights.to(weights.dtype)
         to_scores = torch.ops.aten._softmax_backward_data(
             to_weights, weights, -1, weights.dtype

@@ -71,8 +71,8 @@ class FastDecoder:
             for layer in self._layers
         ]
         seen, steps = mask.new_empty(sentences, 1, 0), mask.new_empty(sentences, 0)
-        made = RecordedState if self._recorded and _records(device) else FastState
-        return made(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
+        kind_of_state = RecordedState if self._recorded and _records(device) else FastState
+        return kind_of_state(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
 
     def predict(self, state: FastState, pieces: Tensor) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in

@@ -139,10 +139,10 @@ class RecordedState(FastState):
 
     def append(self, beams: int) -> None:
         self.places += beams
-        own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(
+        itself = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(
             0.0
         )  # (K, K)
-        self.seen.index_copy_(2, self.places, own.expand(len(self.seen), -1, -1))
+        self.seen.index_copy_(2, self.places, itself.expand(len(self.seen), -1, -1))
         self.steps.index_copy_(
             1, self.places, self.now.to(self.steps).expand(len(self.steps), beams)
         )

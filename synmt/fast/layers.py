@@ -156,10 +156,10 @@ class FastState:
         sentences, _, filled = self.seen.shape
         if filled + beams > self.caches[0].places:
             self._renew(beams)
-        own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(
+        itself = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(
             0.0
         )  # (K, K)
-        self.seen = torch.cat((self.seen, own.expand(sentences, -1, -1)), 2)  # (B, K, P)
+        self.seen = torch.cat((self.seen, itself.expand(sentences, -1, -1)), 2)  # (B, K, P)
         self.steps = F.pad(self.steps, (0, beams), value=self.length)  # (B, P)
         self.newest = slice(self.seen.size(2) - beams, self.seen.size(2))
 
@@ -184,11 +184,18 @@ class FastLayer:
     """One layer of the decoder, its weights packed."""
 
     def __init__(self, layer: DecoderLayer, precision: InferencePrecision) -> None:
-        own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
-        self.heads = own.heads
+        attention, cross, feed_forward = (
+            layer.self_attention,
+            layer.cross_attention,
+            layer.feed_forward,
+        )
+        self.heads = attention.heads
         residuals = cast(list[Residual], layer.residuals)
         self.pre = residuals[0].pre
-        self.project, self.output = packed(own.project, precision), packed(own.output, precision)
+        self.project, self.output = (
+            packed(attention.project, precision),
+            packed(attention.output, precision),
+        )
         self.query, self.key_value = (
             packed(cross.query, precision),
             packed(cross.key_value, precision),
@@ -250,8 +257,8 @@ class _RotaryLayer(FastLayer):
         self.rotary = cast(RotaryAttention, layer.self_attention).rotary
 
     def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
-        every = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
-        query_key, value = every.split((2 * self.heads, self.heads), 2)
+        projected = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
+        query_key, value = projected.split((2 * self.heads, self.heads), 2)
         angles = self.rotary.at(0, state.length + state.ahead + 1)[
             :, state.position
         ]  # (2, d/2) or (2, 1, d/2)

@@ -96,7 +96,7 @@ class _ReducedLinear(nn.Linear):
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
     """Make linear layers compute in bf16 or int8, except those of variants; the model cannot be
     trained then."""
-    kept = {
+    of_variants = {
         part
         for variant in model.modules()
         if isinstance(variant, Variant)
@@ -106,7 +106,7 @@ def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
         if (
             isinstance(module, nn.Linear)
             and type(module) in (nn.Linear, FastLinear)
-            and module not in kept
+            and module not in of_variants
         ):
             module.__class__ = _ReducedLinear
             cast(_ReducedLinear, module).multiply = packed(module, precision)

@@ -107,4 +107,4 @@ def multiplies_int8() -> bool:
         sums = [sign * QuantizedLinear(sign * weight, None)(weight).item() for sign in (1, -1)]
     except (AttributeError, RuntimeError, TypeError):
         return False
-    return all(math.isclose(one, 64.0, rel_tol=1e-5) for one in sums)
+    return all(math.isclose(result, 64.0, rel_tol=1e-5) for result in sums)

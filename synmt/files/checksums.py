@@ -40,7 +40,7 @@ def recording(folder: Path, *patterns: str) -> Iterator[None]:
     others = {
         name: digest
         for name, digest in before.items()
-        if not any(fnmatch(name, one) for one in patterns)
+        if not any(fnmatch(name, pattern) for pattern in patterns)
     }
     if others != before:
         _write(folder, others)

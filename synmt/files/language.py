@@ -106,16 +106,16 @@ def _judge(lines: Sequence[str], language: str, *, where: str, other: str = "") 
     votes: Counter[str] = Counter()
     for text, size in parts:
         votes[py3langid.classify(text)[0]] += size
-    found = votes.most_common(1)[0][0]
-    total, count, expected = votes.total(), _count(votes, found), _count(votes, language)
+    likely = votes.most_common(1)[0][0]
+    total, count, expected = votes.total(), _count(votes, likely), _count(votes, language)
     unclear = count < _MOST * total or expected > _SOME * total
-    if unclear or found in {*_relatives(language), _NO_LANGUAGE}:
+    if unclear or likely in {*_relatives(language), _NO_LANGUAGE}:
         return
     question = (
-        "are source and target swapped" if found in _relatives(other) else "is this the right text"
+        "are source and target swapped" if likely in _relatives(other) else "is this the right text"
     )
     _logger.warning(
-        f"{where}: {count} of {total} sampled lines look like language '{found}', not "
+        f"{where}: {count} of {total} sampled lines look like language '{likely}', not "
         f"'{language}'; {question}?"
     )
 
@@ -135,7 +135,7 @@ def _parts(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def _count(votes: Counter[str], language: str) -> int:
-    return sum(votes[one] for one in _relatives(language))
+    return sum(votes[relative] for relative in _relatives(language))
 
 
 def _relatives(language: str) -> set[str]:

@@ -144,17 +144,17 @@ def import_own(name: str, copies: Path | None = None, *, where: str) -> ModuleTy
 def own_code(names: Iterable[str], copies: Path | None = None) -> dict[str, OwnCode]:
     """Find the code of modules by their package, as `find_code` does; installed packages are left
     out."""
-    found = {name.partition(".")[0]: find_code(name, copies) for name in names if is_own(name)}
-    return {package: code for package, code in found.items() if code and not code.installed}
+    all_code = {name.partition(".")[0]: find_code(name, copies) for name in names if is_own(name)}
+    return {package: code for package, code in all_code.items() if code and not code.installed}
 
 
 def changed_code(names: Iterable[str], copies: Path) -> list[str]:
     """List the packages of modules that are not those of a run's copies any more."""
-    kept = own_code(names, copies)
+    copied = own_code(names, copies)
     return [
         package
         for package, code in own_code(names).items()
-        if package in kept and kept[package].digest != code.digest
+        if package in copied and copied[package].digest != code.digest
     ]
 
 

@@ -45,7 +45,7 @@ def build_for(
     read = {variant.side for variant in recipe.syntax.variants}
     vocabularies = zip(SIDES, (source, target), strict=True)
     punctuation: dict[Side, Sequence[int]] = {
-        side: punctuation_pieces(own) for side, own in vocabularies if side in read
+        side: punctuation_pieces(vocabulary) for side, vocabulary in vocabularies if side in read
     }
     sizes = {"source_pieces": len(source), "target_pieces": len(target)}
     return build(

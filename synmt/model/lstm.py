@@ -298,8 +298,8 @@ class Decoder(nn.Module):
             return [Attended(self.keys(states), states, bias)]
         if self.annotation_keys is None:
             return [Attended(self.keys(states), torch.cat((states, annotations), -1), bias)]
-        own = Attended(self.annotation_keys(annotations), annotations, bias)
-        return [Attended(self.keys(states), states, bias), own]
+        annotated = Attended(self.annotation_keys(annotations), annotations, bias)
+        return [Attended(self.keys(states), states, bias), annotated]
 
     def repeated(self, projection: nn.Linear) -> Callable[[Tensor], Tensor]:
         """Return a projection for many steps of one pass."""
@@ -320,7 +320,7 @@ class Decoder(nn.Module):
                 layers.append(lstm_cell(layer(torch.cat((x, h), -1)), c))
             h = layers[-1][0]
             read = torch.cat(
-                [one.read(h, weigh) for one, weigh in zip(attended, weights, strict=True)], -1
+                [part.read(h, weigh) for part, weigh in zip(attended, weights, strict=True)], -1
             )  # (N, D or 2D)
             if self.gate is not None and gated is not None:
                 context, annotation = read.chunk(2, -1)  # (N, D), (N, D)

@@ -85,10 +85,10 @@ class RotaryAttention(SelfAttention):
         self.rotary = Rotary(head_dim)
 
     def _projected(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
-        every = split_heads(self.project(x), 3 * self.heads)  # (B, 3 H, T, d)
+        projected = split_heads(self.project(x), 3 * self.heads)  # (B, 3 H, T, d)
         first = 0 if cache is None else cache.length
-        query_key = self.rotary(every[:, : 2 * self.heads], first)  # (B, 2 H, T, d)
-        return *query_key.chunk(2, 1), every[:, 2 * self.heads :]
+        query_key = self.rotary(projected[:, : 2 * self.heads], first)  # (B, 2 H, T, d)
+        return *query_key.chunk(2, 1), projected[:, 2 * self.heads :]
 
 
 class AlibiAttention(SelfAttention):

@@ -83,14 +83,14 @@ def place_variant(
     _check(kind, recipe, model, options, numbers)
     for number in numbers:
         layer, total = layers[number - 1], model.heads_of(recipe.side)[number - 1]
-        taken = sum(variant.place.heads for variant in layer)
+        owned_heads = sum(variant.place.heads for variant in layer)
         place = Place(
             recipe.side,
             number,
-            _heads(kind, recipe, number, total - taken),
+            _heads(kind, recipe, number, total - owned_heads),
             model.model_dim,
             head_dim=model.model_dim // total,
-            first_head=taken,
+            first_head=owned_heads,
             embedding_dim=model.embedding_dim,
             recurrent=model.architecture == "lstm",
             entry=entry,

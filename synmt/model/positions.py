@@ -48,8 +48,8 @@ def rotations(length: int, head_dim: int) -> Tensor:
 def rotate(x: Tensor, angles: Tensor) -> Tensor:
     """Turn each plane by its angle: (…, T, d), cosines and sines (2, T, d/2) -> (…, T, d)."""
     cosine, sine = angles  # (T, d/2) both
-    one, other = x.chunk(2, -1)  # (…, T, d/2) both
-    return torch.cat((one * cosine - other * sine, other * cosine + one * sine), -1).to(x.dtype)
+    left, right = x.chunk(2, -1)  # (…, T, d/2) both
+    return torch.cat((left * cosine - right * sine, right * cosine + left * sine), -1).to(x.dtype)
 
 
 def alibi_slopes(heads: int) -> Tensor:

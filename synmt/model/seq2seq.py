@@ -86,7 +86,8 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.variants = {"source": tuple(source_variants), "target": tuple(target_variants)}
         self._observers = {
-            side: tuple(v for v in own if v.observes()) for side, own in self.variants.items()
+            side: tuple(v for v in variants if v.observes())
+            for side, variants in self.variants.items()
         }
         self._annotators = tuple(v for v in self.variants["source"] if v.annotates_memory())
 

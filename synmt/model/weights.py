@@ -129,22 +129,22 @@ def weights_in(model: nn.Module, parts: Iterable[str], where: str) -> dict[str, 
     where: the key of the recipe.
     """
     named = named_weights(model)
-    every = dict.fromkeys(outer for name in named for outer in _parts_of(name))
-    found = {}
+    all_parts = dict.fromkeys(outer for name in named for outer in _parts_of(name))
+    chosen = {}
     for part in parts:
         wanted = tuple(f"{name}." for name in _GROUPS.get(part, (part,)))
         inside = {name: weight for name, weight in named.items() if f"{name}.".startswith(wanted)}
         if not inside:
-            outermost = sorted(name for name in every if "." not in name)
+            outermost = sorted(name for name in all_parts if "." not in name)
             raise UsageError(
                 f"the model has no part '{part}'",
                 where=where,
                 allowed=f"Parts: {', '.join([*outermost, *_GROUPS])}, and those in them, such as "
                 "encoder.1",
-                do=did_you_mean(part, [*every, *_GROUPS]),
+                do=did_you_mean(part, [*all_parts, *_GROUPS]),
             )
-        found |= inside
-    return found
+        chosen |= inside
+    return chosen
 
 
 def _parts_of(name: str) -> list[str]:

@@ -69,9 +69,9 @@ def in_processes(
         yield from (work(state, item) for item in items)
         return
     assert pool is None or not pool.busy
-    given = pool or _started.get()
+    existing = pool or _started.get()
     # one whose work waits for its caller, a generator, cannot do another one
-    pool = Pool(workers) if given is None or given.busy else given
+    pool = Pool(workers) if existing is None or existing.busy else existing
     try:
         yield from pool.run(work, state, items)
     except BrokenProcessPool:
@@ -83,7 +83,7 @@ def in_processes(
             do=_FEWER,
         ) from None
     finally:
-        if pool is not given:
+        if pool is not existing:
             pool.end()
 
 
@@ -153,9 +153,8 @@ class Pool:
     """Processes that do one work after the other, as long as none fails.
 
     busy: whether a work is still running, or has failed.
-    inherited: if it is given, the processes are forks of this one and have it, too
-        (`inherited`): they start at once and share memory. `can_fork` says
-        when.
+    inherited: if it is given, the processes are forks of this one and have it, too (`inherited`):
+        they start at once and share memory. `can_fork` says when.
 
     Raises SynmtError if the system starts none.
     """

@@ -123,7 +123,9 @@ def batch_arcs(
     # a length includes the root; the padding after it gets probability from Stanza, too
     sizes = [(row, slice(length), slice(length)) for row, length in enumerate(lengths)]
     sentences = [joint_probabilities(arcs[size], labels[size], names) for size in sizes]
-    return _unsorted([_reversed(each) if backwards else each for each in sentences], order)
+    return _unsorted(
+        [_reversed(sentence) if backwards else sentence for sentence in sentences], order
+    )
 
 
 def _reversed(arcs: Arcs) -> Arcs:

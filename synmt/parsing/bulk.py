@@ -144,12 +144,12 @@ def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
 def _parse_shards(
     parser: StanzaParser, shards: Iterator[Shard], folder: Path, workers: int | None
 ) -> Iterator[tuple[Literal["kept", "parsed"], Manifest]]:
-    kept: deque[Manifest] = deque()
+    finished: deque[Manifest] = deque()
 
     def missing() -> Iterator[Shard]:
         for shard in shards:
             if manifest := finished_shard(shard, folder, parser.fingerprint):
-                kept.append(manifest)
+                finished.append(manifest)
             else:
                 yield shard
 
@@ -159,10 +159,10 @@ def _parse_shards(
         workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS else 1
     for shard in in_shards(parse_shard, parser, chain(first, unfinished), workers, where=folder):
         shard.write(folder)
-        while kept:
-            yield "kept", kept.popleft()
+        while finished:
+            yield "kept", finished.popleft()
         yield "parsed", shard.manifest
-    for manifest in kept:
+    for manifest in finished:
         yield "kept", manifest
 
 

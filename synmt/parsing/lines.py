@@ -122,8 +122,8 @@ def given_tokens(lines: Sequence[str]) -> list[Tokens]:
     replaced."""
     matches = [list(WORD.finditer(line)) for line in lines]
     return [
-        Tokens([unescaped(match[0]) for match in found], [match.span() for match in found])
-        for found in matches
+        Tokens([unescaped(match[0]) for match in words], [match.span() for match in words])
+        for words in matches
     ]
 
 

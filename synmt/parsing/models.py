@@ -179,11 +179,11 @@ class StoredFacts:
 
 
 def _states(names: Iterable[str]) -> States:
-    found = {name: os.stat(name) for name in names}
+    states = {name: os.stat(name) for name in names}
     # no program can reset the time at which an inode last changed
     return {
         name: [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
-        for name, state in found.items()
+        for name, state in states.items()
     }
 
 

@@ -145,6 +145,8 @@ def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str
     """Write the list; languages that are there already keep what the old list says of their
     files."""
     old = known_resources(folder)
-    kept = {name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()}
-    values = resources | kept | {"resources_version": version}
+    old_entries = {
+        name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()
+    }
+    values = resources | old_entries | {"resources_version": version}
     write_json(folder / "resources.json", values, indent=1, ensure_ascii=False)

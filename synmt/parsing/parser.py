@@ -156,9 +156,11 @@ class StanzaParser:
         """Make the same parser with all features that its models give; raises UsageError if they
         lack a needed one."""
         with self._naming_model():
-            given = stanza_models.features_of(self._model_files())
-        stanza_models.check_features(needed, given, f"the {self.model} model for '{self.language}'")
-        return self._with(features=given)
+            features = stanza_models.features_of(self._model_files())
+        stanza_models.check_features(
+            needed, features, f"the {self.model} model for '{self.language}'"
+        )
+        return self._with(features=features)
 
     def _with(self, **values: Any) -> StanzaParser:
         other = copy.copy(self)
@@ -180,11 +182,11 @@ class StanzaParser:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""
         if direct := self.__dict__.get("_direct"):
             direct.forget()
-        found: dict[str, tuple[Parse, str]] = {}
+        parsed: dict[str, tuple[Parse, str]] = {}
         for line in lines:
             if (reason := unreadable(line)) or not without_whitespace(line):
-                found[line] = flat_parse(line), reason
-        missing = [line for line in dict.fromkeys(lines) if line not in found]
+                parsed[line] = flat_parse(line), reason
+        missing = [line for line in dict.fromkeys(lines) if line not in parsed]
         for batch in batches(missing, self.batch_words):
             results = self._parse_batch(batch)
             # after the loss of a GPU every line fails: no corpus is better than a corpus of flat
@@ -195,16 +197,16 @@ class StanzaParser:
                     f"the parser fails on every line ({reason})",
                     do="Fix the cause, or choose another --device, and run the same command again",
                 ) from RuntimeError(reason)
-            found |= zip(batch, results, strict=True)
+            parsed |= zip(batch, results, strict=True)
         if self.arcs:
-            for line, (parse, reason) in found.items():
+            for line, (parse, reason) in parsed.items():
                 # the arcs of a flat tree are certain; a line without words has none
                 if parse.arcs is None and len(parse):
-                    found[line] = replace(parse, arcs=certain_arcs(parse)), reason
+                    parsed[line] = replace(parse, arcs=certain_arcs(parse)), reason
         for index, line in enumerate(lines):
-            if on_failure and found[line][1]:
-                on_failure(index, found[line][1])
-        return [found[line][0] for line in lines]
+            if on_failure and parsed[line][1]:
+                on_failure(index, parsed[line][1])
+        return [parsed[line][0] for line in lines]
 
     def _parse_batch(self, batch: list[str]) -> list[tuple[Parse, str]]:
         """Parse a batch: tree and failure of each line. If Stanza fails, parse its halves; a single

@@ -21,7 +21,7 @@ def shipped_recipes() -> dict[str, Path]:
     return {name: names[name] for name in sorted(names, key=lambda name: ("/" in name, name))}
 
 
-def find_recipe(given: Path, extended_by: Path | None = None) -> Path:
+def find_recipe(path_or_name: Path, extended_by: Path | None = None) -> Path:
     """Find a recipe by its path or its name; raises UsageError that suggests the nearest name.
 
     A file comes before a shipped recipe. The ending `.yaml` may be left out.
@@ -29,19 +29,19 @@ def find_recipe(given: Path, extended_by: Path | None = None) -> Path:
     extended_by: the recipe that names it: paths are relative to its own.
     """
     folder = extended_by.parent if extended_by else Path()
-    name, shipped = _stem(given.as_posix()), shipped_recipes()
+    name, shipped = _stem(path_or_name.as_posix()), shipped_recipes()
     for ending in _ENDINGS:
-        path = folder / f"{given}{ending}"
+        path = folder / f"{path_or_name}{ending}"
         # a user's recipe may have the name of the shipped one that it extends
         if os.path.isfile(path) and not (extended_by and path.samefile(extended_by)):
             return path
     short = {_stem(path.name): path for path in shipped.values()}
-    if found := shipped.get(name) or short.get(name):
-        return found
-    files = (folder / given).parent.glob("*.y*ml")
-    near = did_you_mean(_stem(given.name), [*(_stem(path.name) for path in files), *short])
+    if recipe := shipped.get(name) or short.get(name):
+        return recipe
+    files = (folder / path_or_name).parent.glob("*.y*ml")
+    near = did_you_mean(_stem(path_or_name.name), [*(_stem(path.name) for path in files), *short])
     raise UsageError(
-        f"there is no file or shipped recipe '{given}'",
+        f"there is no file or shipped recipe '{path_or_name}'",
         where=f"{extended_by}: extends" if extended_by else "",
         do=near or "`synmt train --list` shows all names",
     )

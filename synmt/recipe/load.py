@@ -125,8 +125,8 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
-        both = isinstance(old, dict) and isinstance(value, Mapping)
-        merged[key] = _merge(old, value) if both else value  # type: ignore[arg-type]
+        are_mappings = isinstance(old, dict) and isinstance(value, Mapping)
+        merged[key] = _merge(old, value) if are_mappings else value  # type: ignore[arg-type]
     return merged
 
 
@@ -176,7 +176,7 @@ def _flat(values: Any, key: str = "") -> dict[str, str]:
     """Write each value as text, by its key as in an override."""
     if not values or not isinstance(values, Mapping | list):
         return {key: repr(values)}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in values.items() if isinstance(values, Mapping) else enumerate(values):
-        found |= _flat(value, f"{key}.{name}" if key else str(name))
-    return found
+        texts |= _flat(value, f"{key}.{name}" if key else str(name))
+    return texts

@@ -48,16 +48,16 @@ def render(
     reports: by name; JSON of several has an object with these names, JSON of one is that report.
     width, bold: for `text`, as in `as_text`.
     """
-    each = list(reports.values())
+    as_list = list(reports.values())
     if kind == "json":
         values = {name: report.as_json() for name, report in reports.items()}
         [*_, last] = values.values()
         return json_text(values if len(values) > 1 else last, ensure_ascii=False, indent=2) + "\n"
     if kind == "html":
-        return page_of(each)
+        return page_of(as_list)
     if kind == "text":
-        return as_text(each, width=width, bold=bold) + "\n"
-    return "\n".join(_for_papers(report, kind) for report in each)
+        return as_text(as_list, width=width, bold=bold) + "\n"
+    return "\n".join(_for_papers(report, kind) for report in as_list)
 
 
 def remarks(reports: Mapping[str, Report]) -> list[str]:

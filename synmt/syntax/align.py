@@ -58,8 +58,8 @@ def _misplaced(number: int, word: str, found: str, where: str) -> SynmtError:
 
 def _next_character(line: str, position: int) -> int:
     """Find the first character that is not whitespace."""
-    found = CHARACTER.search(line, position)
-    return found.start() if found else len(line)
+    character = CHARACTER.search(line, position)
+    return character.start() if character else len(line)
 
 
 def locate_words(words: Sequence[str], line: str) -> IntArray:
@@ -86,9 +86,9 @@ def _lower(text: str) -> str:
 
 def _matched(joined: str, text: str) -> list[int]:
     """Find a letter of `text` for each letter of `joined`."""
-    found: list[int] = []
+    places: list[int] = []
     matcher = SequenceMatcher(None, joined, text, autojunk=False)
     for kind, start, end, first, _ in matcher.get_opcodes():
         for step in range(end - start):
-            found.append(min(first + (step if kind == "equal" else 0), len(text) - 1))
-    return found
+            places.append(min(first + (step if kind == "equal" else 0), len(text) - 1))
+    return places

@@ -87,10 +87,10 @@ def uniform_table(parse: Parse, groups: Groups) -> FloatArray:
 
 def _dense(sparse: Arcs, groups: Groups, words: int) -> FloatArray:
     numbers = groups_of(sparse.names, groups)[sparse.relations]  # (N,)
-    kept = numbers >= 0  # (N,)
-    places = ((numbers * words + sparse.words) * words + sparse.parents)[kept]
+    has_number = numbers >= 0  # (N,)
+    places = ((numbers * words + sparse.words) * words + sparse.parents)[has_number]
     shape = (len(groups), words, words)
-    sums = np.bincount(places, sparse.probabilities[kept], minlength=np.prod(shape))
+    sums = np.bincount(places, sparse.probabilities[has_number], minlength=np.prod(shape))
     return sums.reshape(shape).astype(np.float32)
 
 

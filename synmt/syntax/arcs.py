@@ -50,11 +50,11 @@ def keep_most_probable(arcs: Arcs) -> Arcs:
     words, rounded = arcs.words[order], rounded[order]
     before = np.cumsum(rounded) - rounded  # (N,)
     before -= before[np.searchsorted(words, words)]
-    kept = before < KEPT + _ROUNDING  # (N,)
-    before, rounded = before[kept], rounded[kept]
+    is_kept = before < KEPT + _ROUNDING  # (N,)
+    before, rounded = before[is_kept], rounded[is_kept]
     over = before + rounded > 1 + 1e-9  # (N,) the last one of a word whose rounded values exceed 1
     rounded[over] = _four_digits(1 - before[over], np.floor)
-    return replace(arcs[order[kept]], probabilities=rounded.astype(np.float32))
+    return replace(arcs[order[is_kept]], probabilities=rounded.astype(np.float32))
 
 
 def _four_digits(values: npt.NDArray[Any], to_integer: np.ufunc) -> npt.NDArray[np.float64]:
@@ -115,16 +115,16 @@ def move_arcs(arcs: Arcs, rows: IntArray, places: IntArray) -> Arcs:
     places: (W,) the word that each word is part of now.
     """
     words, parents = rows[arcs.words], places[arcs.parents]  # (N,), (N,)
-    kept = (words >= 0) & ((arcs.words == arcs.parents) | (words != parents))  # (N,)
-    return replace(arcs[kept], words=words[kept], parents=parents[kept])
+    is_kept = (words >= 0) & ((arcs.words == arcs.parents) | (words != parents))  # (N,)
+    return replace(arcs[is_kept], words=words[is_kept], parents=parents[is_kept])
 
 
 def certain(words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
     """Make the arcs of some words (n,) of a tree, with probability 1; parents (W,) and W
     relations."""
-    own = [relations[word] for word in words.tolist()]
-    names = tuple(dict.fromkeys(own))
-    numbers = np.array([names.index(name) for name in own], dtype=np.int64)  # (n,)
+    relations_of_words = [relations[word] for word in words.tolist()]
+    names = tuple(dict.fromkeys(relations_of_words))
+    numbers = np.array([names.index(name) for name in relations_of_words], dtype=np.int64)  # (n,)
     return Arcs(words, parents[words], numbers, np.ones(len(words), dtype=np.float32), names)
 
 
@@ -177,12 +177,12 @@ def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
 
 def read_arcs(miscs: Sequence[str], where: str) -> Arcs | None:
     """Read the arcs of all words of a sentence from MISC; None if no word has any."""
-    found = [_MISC.findall(misc) for misc in miscs]
-    if not any(found):
+    arcs_of_words = [_MISC.findall(misc) for misc in miscs]
+    if not any(arcs_of_words):
         return None
     names: dict[str, int] = {}
     rows: list[tuple[int, int, int, float]] = []
-    for word, texts in enumerate(found):
+    for word, texts in enumerate(arcs_of_words):
         entries = _entries(texts, word, len(miscs))
         if not 0.99 <= sum(entries.values()) <= 1.001:
             raise SynmtError(

@@ -243,9 +243,9 @@ def _rows(lines: Iterable[str], where: str) -> tuple[list[_Row], list[Token], li
 
 def _parents(words: list[_Row], where: str) -> list[int]:
     heads = {str(number): number - 1 for number in range(len(words) + 1)}
-    found = [heads.get(row[_HEAD], word) for word, row in enumerate(words)]
-    parents = [word if head < 0 else head for word, head in enumerate(found)]
-    wrong = any(word == head for word, head in enumerate(found))
+    listed_heads = [heads.get(row[_HEAD], word) for word, row in enumerate(words)]
+    parents = [word if head < 0 else head for word, head in enumerate(listed_heads)]
+    wrong = any(word == head for word, head in enumerate(listed_heads))
     if wrong or not is_tree(np.array(parents, dtype=np.int64)):
         written = " ".join(row[_HEAD] for row in words)
         what = f"the heads are not a tree with one root: {written[:80]}"

@@ -24,11 +24,11 @@ OUTSIDE, INSIDE, SPLIT, GOLD = -1, 1, 2, 3
 def owners(word_of: IntArray) -> IntArray:
     """Find the word of each piece of the text, also of those inside it that have none: (T,); -1 for
     specials."""
-    found = np.flatnonzero(word_of >= 0)
+    of_words = np.flatnonzero(word_of >= 0)
     result = np.full(len(word_of), -1)  # (T,)
-    if len(found):
-        inside = np.arange(found[0], found[-1] + 1)
-        result[inside] = word_of[found[np.searchsorted(found, inside, side="right") - 1]]
+    if len(of_words):
+        inside = np.arange(of_words[0], of_words[-1] + 1)
+        result[inside] = word_of[of_words[np.searchsorted(of_words, inside, side="right") - 1]]
     return result
 
 
@@ -50,15 +50,15 @@ def boundaries(parse: Parse, word_of: IntArray) -> IntArray:
 def boundary_heights(merges: IntArray) -> IntArray:
     """Compute the height of the lowest node over each word and the next one: (W - 1, 2) -> (W -
     1,)."""
-    found = np.zeros(len(merges), dtype=np.int64)  # (W - 1,)
+    lowest = np.zeros(len(merges), dtype=np.int64)  # (W - 1,)
     words = [{word} for word in range(len(merges) + 1)]
     for (left, right), height in zip(merges.tolist(), heights(merges), strict=True):
         for word in words[left]:
             for neighbour in (word - 1, word + 1):
                 if neighbour in words[right]:
-                    found[min(word, neighbour)] = height
+                    lowest[min(word, neighbour)] = height
         words.append(words[left] | words[right])
-    return found
+    return lowest
 
 
 def splits(parse: Parse, word_of: IntArray) -> IntArray:

@@ -75,8 +75,8 @@ def read_brackets(text: str) -> tuple[list[str], IntArray]:
 def ordered(spans: Iterable[Sequence[int]]) -> IntArray:
     """Order spans, once each, an outer one before an inner one, and drop those of one word or none:
     (N, 2)."""
-    kept = {(start, end) for start, end in spans if end - start > 1}
-    return _as_array(sorted(kept, key=lambda span: (span[0], -span[1])))
+    longer = {(start, end) for start, end in spans if end - start > 1}
+    return _as_array(sorted(longer, key=lambda span: (span[0], -span[1])))
 
 
 def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
@@ -171,10 +171,10 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
 def heights(merges: IntArray) -> list[int]:
     """Compute the height of each merge, one more than that of its higher node; a word has 1."""
     words = len(merges) + 1
-    found = [1] * words
+    heights = [1] * words
     for left, right in merges.tolist():
-        found.append(1 + max(found[left], found[right]))
-    return found[words:]
+        heights.append(1 + max(heights[left], heights[right]))
+    return heights[words:]
 
 
 def _as_array(merges: list[tuple[int, int]]) -> IntArray:

@@ -64,9 +64,10 @@ class Control:
         if parse.arcs is None:
             return tree
         # the arcs of the changed words are certain; the others keep their probabilities
-        kept = parse.arcs[~changed[parse.arcs.words]]
+        unchanged = parse.arcs[~changed[parse.arcs.words]]
         return replace(
-            tree, arcs=with_certain_arcs(kept, np.flatnonzero(changed), parents, tree.relations)
+            tree,
+            arcs=with_certain_arcs(unchanged, np.flatnonzero(changed), parents, tree.relations),
         )
 
 

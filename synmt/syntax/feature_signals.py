@@ -4,8 +4,7 @@ pieces in words, and scenes.
 Every signal but the last one numbers the value of each piece: 0 for specials, 1 + its index in a
 list of values, and 1 + the length of the list for every other value. The lists of relations, tags,
 cases and places are fixed. Those of fine tags, lemmas and morphology are learned from the training
-text (`learn_features`) and stored in the run (`Run.features`); `with_values` adds them to a
-signal.
+text (`learn_features`) and stored in the run (`Run.features`); `with_values` adds them to a signal.
 """
 
 from __future__ import annotations
@@ -147,8 +146,8 @@ def without_scenes(where: str = "", do: str = _DO) -> SynmtError:
 
 def scenes_in(misc: str) -> str:
     """Find the scenes of a word in its MISC; `_` without any."""
-    found = re.search(r"(?:^|\|)Scenes=([^|]+)", misc)
-    return found[1] if found else "_"
+    match = re.search(r"(?:^|\|)Scenes=([^|]+)", misc)
+    return match[1] if match else "_"
 
 
 def join_scenes(values: Iterable[str]) -> str:
@@ -165,10 +164,10 @@ def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
     """
     values = parse.features.get(SCENES) or ["_"] * len(parse)
     scenes = [set(value.split(",")) - {"_"} for value in values]
-    shared = [[1 if own & other else 0 for other in scenes] for own in scenes]
+    shared = [[1 if scenes_of_word & other else 0 for other in scenes] for scenes_of_word in scenes]
     table = np.array(shared, dtype=np.int64).reshape(len(parse), len(parse))  # (W, W)
     result = over_pieces(table, word_of, 0)  # (T, T)
-    alone = np.array([not own for own in scenes] + [False])  # (W + 1,) the last is for specials
+    alone = np.array([not of_word for of_word in scenes] + [False])  # (W + 1,) the last: specials
     result[alone[word_of]] = 1
     np.fill_diagonal(result, 1)
     return result

@@ -48,8 +48,8 @@ def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
     kind, control = "none" if parser.control == "gold" else parser.control, UNCHANGED
     if kind != "none" or parser.rewire:
         control = Control(kind, rewire=parser.rewire, seed=parser.seed)
-    given = parser.constituents == "given"
-    return Reading(signals, control, certain=parser.control != "none", constituents=given)
+    constituents = parser.constituents == "given"
+    return Reading(signals, control, certain=parser.control != "none", constituents=constituents)
 
 
 def needed_features(signals: Sequence[Signal]) -> tuple[str, ...]:

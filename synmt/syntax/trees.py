@@ -26,8 +26,8 @@ def tree_distances(parents: IntArray) -> IntArray:
     """
     above = ancestors(parents).astype(np.float32)  # (W, W), float32 multiplies faster than integers
     shared = above @ above.T  # (W, W)
-    own = shared.diagonal()  # (W,) number of its ancestors, including itself
-    return (own[:, None] + own - 2 * shared).astype(np.int64)  # (W, W)
+    depth = shared.diagonal()  # (W,) number of its ancestors, including itself
+    return (depth[:, None] + depth - 2 * shared).astype(np.int64)  # (W, W)
 
 
 def ancestors(parents: IntArray) -> BoolArray:

@@ -55,9 +55,9 @@ def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], ro
     The test sets stay as they are. The tokenizers that are returned know the case of words, where
     the recipe wants it.
     """
-    found = _words(corpus, tokenizers, root, make=True)
-    assert found is not None
-    return found
+    words = _words(corpus, tokenizers, root, make=True)
+    assert words is not None
+    return words
 
 
 def find_words(
@@ -158,9 +158,9 @@ def _missing(source: Path, shards: Sequence[Path]) -> Iterator[tuple[Path, list[
     """Yield each shard that does not exist, with its lines."""
     lines = read_lines(source)
     for path in shards:
-        some = list(islice(lines, _SHARD_LINES))
+        lines_of_shard = list(islice(lines, _SHARD_LINES))
         if not path.is_file():
-            yield path, some
+            yield path, lines_of_shard
 
 
 def _tokenize_shard(

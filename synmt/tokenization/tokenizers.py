@@ -243,7 +243,7 @@ class StanzaTokenizer(Tokenizer):
 
     def tokenize_lines(self, lines: Sequence[str]) -> list[list[str]]:
         words = {line: split_words(line) for line in lines}
-        readable = [line for line, found in words.items() if found and not unreadable(line)]
+        readable = [line for line, tokens in words.items() if tokens and not unreadable(line)]
         for batch in batches(readable, _BATCH_WORDS):
             words |= zip(
                 batch, map(split_words, pipeline.tokenize(self._loaded, batch)), strict=True

@@ -104,11 +104,11 @@ def load_checkpoint(
 
 def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
     """List the scheduled checkpoints, oldest first, without those that an interruption left."""
-    every = (settings.save_every, settings.validate_every, settings.max_steps)
+    intervals = (settings.save_every, settings.validate_every, settings.max_steps)
     return [
         folder
         for folder in run.checkpoints()
-        if any(int(folder.name.removeprefix("step-")) % interval == 0 for interval in every)
+        if any(int(folder.name.removeprefix("step-")) % interval == 0 for interval in intervals)
     ]
 
 

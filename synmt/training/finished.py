@@ -101,14 +101,14 @@ def check_inputs(run: Run, recipe: Recipe) -> None:
 
 def _parsers(recipe: Recipe, recorded: Inputs) -> Inputs:
     """Hash the files of those recorded parsers that are on this machine."""
-    found: Inputs = {}
+    inputs: Inputs = {}
     for side, key in zip(SIDES, ("parser", "target_parser"), strict=True):
         settings, language = recipe.parser_of(side), recipe.language_of(side)
         with suppress(SynmtError):
             if key in recorded:
                 parser = StanzaParser(language, model=settings.model, package=settings.package)
-                found[key] = parser.identity["files"]
-    return found
+                inputs[key] = parser.identity["files"]
+    return inputs
 
 
 def _first_weights(run: Run, recipe: Recipe) -> Inputs:

@@ -123,10 +123,13 @@ def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recip
         or max(chosen) >= SEEDS
     ):
         raise UsageError(
-            f"{seeds!r} is neither a number of seeds nor a list of them",
+            f"{seeds!r} does not choose seeds",
             where="seeds",
-            allowed=f"A number from 1 to {_MOST_SEEDS}, or different seeds from 0, below 2⁶⁴",
-            do="For a single seed, write a comma after it: `--seeds 7,` (in Python, `seeds=[7]`)",
+            allowed=f"A number of seeds from 1 to {_MOST_SEEDS:,}, or a list of different seeds "
+            "from 0, below 2⁶⁴",
+            do="For a single seed, write a comma after it: `--seeds 7,` (in Python, `seeds=[7]`)"
+            if isinstance(seeds, int)
+            else "",
         )
     return [recipe if seed == first else _with_seed(recipe, seed) for seed in chosen]
 

@@ -156,7 +156,9 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
         for mine, theirs in pairs.values():
             mine.copy_(theirs)
     names = named_weights(model)
-    _logger.info("model.init: %d of %d weights come from %s", len(pairs), len(names), run.folder)
+    _logger.info(
+        "model.init: %d of %d parameter tensors come from %s", len(pairs), len(names), run.folder
+    )
 
 
 def _model_of(run: Run) -> Seq2Seq:
@@ -181,9 +183,9 @@ def _pairs(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Pairs:
     first: dict[int, nn.Parameter] = {}
     differing = [
         name
-        for name, (mine, found) in pairs.items()
+        for name, (mine, twin) in pairs.items()
         # one matrix in this model may be two in the other one
-        if mine.shape != found.shape or first.setdefault(id(mine), found) is not found
+        if mine.shape != twin.shape or first.setdefault(id(mine), twin) is not twin
     ]
     if differing or not pairs:
         raise UsageError(

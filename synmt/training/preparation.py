@@ -180,8 +180,8 @@ class TaskStage(_DataStage[Corpus]):
         if not parse.is_done():
             return None
         train, *valid = parse.result.values()
-        made = task_corpus(self.recipe, words[0], train, self.of.data / "tasks", *valid)
-        return made if made.train.source.is_file() else None
+        files = task_corpus(self.recipe, words[0], train, self.of.data / "tasks", *valid)
+        return files if files.train.source.is_file() else None
 
     def make(self) -> Corpus:
         words, folder = self.of.words.result[0], self.of.data / "tasks"
@@ -273,9 +273,11 @@ def relation_warnings(
         counts = prepared.annotations()[name]["relations"]["train"]
         for variant in requirements[side].variants:
             known = variant.kind.known_relations(**variant.options)
-            unknown = Counter({one: counts[one] for one in unknown_relations(counts, known)})
+            unknown = Counter(
+                {relation: counts[relation] for relation in unknown_relations(counts, known)}
+            )
             if known and unknown:
-                named = [f"{one} ({count:,})" for one, count in unknown.most_common()]
+                named = [f"{relation} ({count:,})" for relation, count in unknown.most_common()]
                 warnings.append(
                     f"{variant.kind.recipe_name()} does not know the relations of "
                     f"{unknown.total():,} of {sum(counts.values()):,} words: {listed(named, 5)}"

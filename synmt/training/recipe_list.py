@@ -31,8 +31,8 @@ def recipe_table(words: Iterable[str] = ()) -> Table:
         about = " ".join((name, system, corpus, comment)).lower()
         if all(word in about for word in words):
             pairs = KNOWN_CORPORA[recipe.corpus.name or ""].counts.get("train")
-            found = find_corpus(recipe.corpus, recipe.source, recipe.target)
-            text = "local" if found else "missing"
+            local = find_corpus(recipe.corpus, recipe.source, recipe.target)
+            text = "local" if local else "missing"
             rows.append([name, system, corpus, pairs, _reported(comment) or None, text])
     reported = (
         "on the paper's test sets; valid: on its validation text; −: difference from the "
@@ -72,8 +72,8 @@ def _system(recipe: Recipe) -> str:
 
 def _reported(comment: str) -> str:
     """Find the paper's BLEU in the comment of a recipe; empty if there is none."""
-    found = _REPORTED.search(comment)
-    if found is None:
+    match = _REPORTED.search(comment)
+    if match is None:
         return ""
-    sign, second = "−" if found["less"] else "", f", {found['second']}" if found["second"] else ""
-    return sign + found["score"] + second + (" valid" if found["valid"] else "")
+    sign, second = "−" if match["less"] else "", f", {match['second']}" if match["second"] else ""
+    return sign + match["score"] + second + (" valid" if match["valid"] else "")

@@ -122,11 +122,11 @@ def _write_scores(folder: Path, recipe: Recipe, text: _Texts, words: _Texts) -> 
     for name in settings.metrics:
         metric = make_metric(name, options_of(settings))
         texts = scored["hypothesis"], scored["reference"]
-        found = cached_score(metric, *texts, sources=text["source"], folder=cache)
+        score = cached_score(metric, *texts, sources=text["source"], folder=cache)
         values[name] = {
-            "score": found.value,
-            "signature": found.signature,
-            "details": found.details,
+            "score": score.value,
+            "signature": score.signature,
+            "details": score.details,
         }
     write_json(folder / "scores.json", values, indent=1)
 

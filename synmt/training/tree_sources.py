@@ -185,15 +185,15 @@ def find_source(
 ) -> TreeSource:
     """Find where the trees of a side come from; raises SynmtError for a parser whose model is
     missing."""
-    given = all_given_trees(recipe, corpus, side, requirements)
+    given_trees = all_given_trees(recipe, corpus, side, requirements)
     parser = None
-    if not given:
+    if not given_trees:
         parser = make_parser(recipe, side)
         if requirements.arcs:
             parser = parser.with_arcs()
         if requirements.of_parser:
             parser = parser.with_features(requirements.of_parser)
-    files = {split: path for split, path in given.items() if split in requirements.splits}
+    files = {split: path for split, path in given_trees.items() if split in requirements.splits}
     source = TreeSource(side, requirements, files, parser, whole=recipe.vocabulary.dropout > 0)
     # the name depends on the files of the model, so this looks for them
     assert source.name
@@ -234,20 +234,20 @@ def all_given_trees(
     splits = corpus.splits()
     needed = splits if requirements.to_run else requirements.splits
     paths = {split: given_trees(recipe, splits[split], side) for split in needed}
-    found = {split: path for split, path in paths.items() if path is not None}
-    missing = [split for split in paths if split not in found]
-    if found and missing:
+    files = {split: path for split, path in paths.items() if path is not None}
+    missing = [split for split in paths if split not in files]
+    if files and missing:
         raise UsageError(
-            f"there are trees for {', '.join(found)}, but not for {', '.join(missing)}",
+            f"there are trees for {', '.join(files)}, but not for {', '.join(missing)}",
             where=f"{side}_parses",
             do="Give trees for every text under corpus, or for none: then the recipe's parser "
             "makes all of them",
         )
-    for path in found.values():
+    for path in files.values():
         _check_features(path, requirements)
-    if SCENES in requirements.features and not found:
+    if SCENES in requirements.features and not files:
         raise without_scenes(f"{side}_parses")
-    return found
+    return files
 
 
 def _check_features(path: Path, requirements: TreeRequirements) -> None:
@@ -255,11 +255,11 @@ def _check_features(path: Path, requirements: TreeRequirements) -> None:
     if not requirements.features:
         return
     parses = [] if is_brackets(path) else [parse for _, parse in islice(read_conllu(path), _FIRST)]
-    found = {name for parse in parses for name in parse.features}
+    given = {name for parse in parses for name in parse.features}
     if requirements.of_parser:
-        given = [name for name in FEATURES if name in found]
-        check_features(requirements.of_parser, given, str(path))
-    if SCENES in requirements.features and SCENES not in found:
+        features = [name for name in FEATURES if name in given]
+        check_features(requirements.of_parser, features, str(path))
+    if SCENES in requirements.features and SCENES not in given:
         raise without_scenes(str(path))
 
 

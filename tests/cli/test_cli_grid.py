@@ -267,7 +267,7 @@ def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monk
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--seeds 1,1", "seeds: [1, 1] is neither a number of seeds nor a list of them"),
+        ("--seeds 1,1", "seeds: [1, 1] does not choose seeds"),
         ("nowhere training.max_step=3", "there is no file or shipped recipe 'nowhere'"),
     ],
 )

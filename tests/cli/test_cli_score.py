@@ -182,7 +182,7 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
 
 REFUSED = """
 | there is nothing to score
-one.de | the reference is missing. Give it with `-r FILE`, or
+one.de | the reference is missing. Give it: `--reference FILE`
 runs/plain | runs/plain: no such file or run folder
 -r ref.de no.* | no.*: no such file or run folder
 -r ref.de - - | standard input can be read only once

@@ -56,7 +56,14 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     table = cost_table([("plain", [plain]), ("pascal", [plain, other])])
     titles = [column.title for column in table.columns]
     own, shown = (dict(zip(titles, row, strict=True)) for row in shown_rows(table))
-    names = "weights", "steps", "tokens/s", "memory", "parsing, words/s", "translation, sentences/s"
+    names = (
+        "parameters",
+        "steps",
+        "tokens/s",
+        "memory",
+        "parsing, words/s",
+        "translation, sentences/s",
+    )
     assert [own[name] for name in names] == ["17", "25", "8", "8 MB", "150", "10.0"]
     assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
     assert own["steps to loss"] == "20"
@@ -77,7 +84,7 @@ def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
     assert [cost[name] for name in unknown] == [None] * 4
     table = cost_table([("old", [cost])])
     assert [column.title for column in table.columns] == [
-        *("system", "weights", "steps", "memory", "steps to loss")
+        *("system", "parameters", "steps", "memory", "steps to loss")
     ]
     run.log.unlink()
     assert run_cost(run)["validation"] == []

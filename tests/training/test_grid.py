@@ -91,19 +91,19 @@ def test_overrides_begin_at_the_first_equals_sign_that_is_no_file(here):
 
 
 SAME = "Leave one out, or give one of them another `name:`; `--seeds 3` trains .*"
-NO_SEEDS = "A number from 1 to 1000, or different seeds from 0"
+NO_SEEDS = "A number of seeds from 1 to 1,000, or a list of different seeds from 0"
 
 
 ODD = "odd.yaml: model.model_dim: .*\\nodd.yaml: there is no key 'odd'.*"
 # recipes; seeds; overrides; the message. All that is wrong is one message
 REFUSED = f"""
-plain; 0; ; seeds: 0 is neither a number of seeds .*{NO_SEEDS}
+plain; 0; ; seeds: 0 does not choose seeds. {NO_SEEDS}
 plain; -1; ; {NO_SEEDS}
 plain; []; ; {NO_SEEDS}
 plain; [3, -1]; ; {NO_SEEDS}
 plain; [{1 << 64}]; ; {NO_SEEDS}
-plain; [1, 1]; ; or different seeds
-plain; 20261122; ; A number from 1 to 1000, .* For a single seed, write a comma after it
+plain; [1, 1]; ; or a list of different seeds from 0, below 2⁶⁴.$
+plain; 20261122; ; A number of seeds from 1 to 1,000, .* For a single seed, write a comma after it
 plain pascal plain; ; ; ^plain and plain would both train runs/plain. {SAME}$
 plain other/plain.yaml; ; ; ^plain and other/plain.yaml would both train runs/plain. {SAME}$
 plain pascal; ; name=x; ^plain and pascal would both train runs/x. {SAME}$

@@ -70,7 +70,10 @@ def test_a_model_with_a_variant_starts_from_a_plain_one_and_what_is_new_is_initi
     assert torch.equal(weights[f"encoder.2.{project}"], stored[f"encoder.1.{project}"])
     assert torch.equal(weights["output.weight"], stored["source_embedding.table.weight"])
     assert not torch.equal(weights["output.weight"], usual["output.weight"])
-    assert f"model.init: {len(weights) - len(new)} of {len(weights)} weights come" in caplog.text
+    assert (
+        f"model.init: {len(weights) - len(new)} of {len(weights)} parameter tensors come"
+        in caplog.text
+    )
 
 
 def test_a_variant_finds_its_weights_whatever_else_the_other_run_has(tmp_path):
@@ -206,7 +209,7 @@ def test_a_run_that_starts_from_another_needs_it_no_more_and_resumes_bit_for_bit
     frozen = re.compile(r"encoder\..*feed_forward|.*embedding")
     names = [name for name in stored if frozen.match(name)]
     count = sum(stored[name].numel() for name in names)
-    assert f"weights, {count:,} of them frozen, on cpu" in errors
+    assert f"parameters, {count:,} of them frozen, on cpu" in errors
     assert [name for name in stored if torch.equal(stored[name], trained[name])] == names
     state = load_file(tuned.checkpoint(8) / "optimizer.safetensors")
     assert {name.rpartition("/")[0] for name in state} == stored.keys() - set(names)

@@ -78,7 +78,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
     trees = inputs.describe_trees(translator, text)
     sentences, left_out = measure_heads(translator, heads, kind, text)
     joined = join(list(sentences.values()))
-    words = [len(one.parents) for one in sentences.values()]
+    words = [len(sentence.parents) for sentence in sentences.values()]
     parts: list[Part] = [head_table(heads, joined, words, ends=KINDS[kind].ends)]
     if kind != "cross":
         parts.append(relation_table(heads, joined))

@@ -203,7 +203,9 @@ def join(sentences: Sequence[HeadStatistics]) -> HeadStatistics:
             "there are no sentences to measure: all are empty, or longer than the model takes"
         )
     names = [field.name for field in fields(HeadStatistics)]
-    columns = [np.concatenate([getattr(one, name) for one in sentences], -1) for name in names]
+    columns = [
+        np.concatenate([getattr(sentence, name) for sentence in sentences], -1) for name in names
+    ]
     return HeadStatistics(*columns)
 
 
@@ -289,11 +291,11 @@ def relation_agreement(
     heads: Sequence[Head], joined: HeadStatistics
 ) -> dict[str, dict[str, float]]:
     """Compute the agreement of each head, by its name, for the words of each relation."""
-    names, found = [head.name for head in heads], {}
+    names, agreement = [head.name for head in heads], {}
     for relation in np.unique(joined.relations).tolist():
         shares = joined.agrees[:, joined.relations == relation].mean(1).tolist()
-        found[relation] = dict(zip(names, shares, strict=True))
-    return found
+        agreement[relation] = dict(zip(names, shares, strict=True))
+    return agreement
 
 
 def _mean(values: DoubleArray) -> float | None:

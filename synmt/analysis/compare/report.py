@@ -65,13 +65,13 @@ def analyze_compare(options: CompareOptions) -> Report:
     outputs = [replace(system.seeds[0], system=system.name) for system in systems]
     settings = scoring_options(outputs[0], options.tokenize, options.lowercase)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
-    scores, ranks = ([score_outputs(one, each) for each in outputs] for one in metrics)
-    words = [one.as_read() for one in outputs]
+    scores, ranks = ([score_outputs(metric, system) for system in outputs] for metric in metrics)
+    words = [system.as_read() for system in outputs]
     # alignments are those of words: systems that tokenize the source in different ways are compared
     # without them
-    same = all(one.source == words[0].source for one in words)
+    same = all(system.source == words[0].source for system in words)
     compared = rank_differences(words if same else outputs, scores, ranks, top=options.top)
-    runs = [one.run for one in outputs]
+    runs = [system.run for system in outputs]
     draw = partial(draw_boxes, compared)
     if options.plot:
         save_figure(draw, options.plot)
@@ -85,7 +85,7 @@ def analyze_compare(options: CompareOptions) -> Report:
         sentences = [{"line": line, **words.as_json()} for line, words in by_line]
         return {"parser": details().parser or None, "sentences": sentences}
 
-    names, test = ", ".join(one.name for one in compared.systems), the_test_set(compared.test)
+    names, test = ", ".join(system.name for system in compared.systems), the_test_set(compared.test)
     boxes = f"{compared.ranking.title} of single sentences; a diamond is the mean of a system."
     return Report(
         title=f"{names}, sentence by sentence" + (f", on {test}" if compared.test else ""),
@@ -120,13 +120,13 @@ def systems_table(compared: ComparedSystems) -> Table:
         count_column("worse", name="losses"),
     ]
     rows = []
-    for letter, one in zip(compared.letters, compared.systems, strict=True):
-        found, gains = one.difference, one.gains
+    for letter, system in zip(compared.letters, compared.systems, strict=True):
+        comparison, gains = system.difference, system.gains
         against = [None] * 6
-        if found:
+        if comparison:
             counts = [int(chosen.sum()) for chosen in (gains > 0, gains == 0, gains < 0)]
-            against = [found.difference, found.interval, one.holm_p, *counts]
-        rows.append([f"{letter}: {one.name}", one.score, *against])
+            against = [comparison.difference, comparison.interval, system.holm_p, *counts]
+        rows.append([f"{letter}: {system.name}", system.score, *against])
     return Table(columns=columns, rows=rows)
 
 
@@ -134,8 +134,8 @@ def quantiles_table(compared: ComparedSystems) -> Table:
     """Make a row for each system: what a box plot shows of its sentence scores."""
     titles = ("lowest", "lower quartile", "median", "upper quartile", "highest")
     rows = [
-        [one.name, *np.quantile(one.sentences, (0, 0.25, 0.5, 0.75, 1)).tolist()]
-        for one in compared.systems
+        [system.name, *np.quantile(system.sentences, (0, 0.25, 0.5, 0.75, 1)).tolist()]
+        for system in compared.systems
     ]
     columns = [text_column("system"), *(Column(title, digits=1) for title in titles)]
     title = f"{compared.ranking.title} of single sentences"
@@ -152,16 +152,16 @@ def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock])
         text_column("sentence", about=f"[…]: {MARKED}"),
     ]
     rows = []
-    for one in compared.sentences:
-        first = [one.line, one.gain]
-        if one.source:
-            rows.append([*first, "source", None, one.source])
-        rows.append([*first, "reference", None, one.reference])
-        kinds = classify_all(one.translations, one.reference)
-        for letter, score, line, own in zip(
-            compared.letters, one.scores, one.translations, kinds, strict=True
+    for sentence in compared.sentences:
+        first = [sentence.line, sentence.gain]
+        if sentence.source:
+            rows.append([*first, "source", None, sentence.source])
+        rows.append([*first, "reference", None, sentence.reference])
+        kinds = classify_all(sentence.translations, sentence.reference)
+        for letter, score, line, word_kinds in zip(
+            compared.letters, sentence.scores, sentence.translations, kinds, strict=True
         ):
-            rows.append([*first, letter, score, Written(line, bracketed(line, own))])
+            rows.append([*first, letter, score, Written(line, bracketed(line, word_kinds))])
     title = (
         "Sentences with the largest gains, then those with the largest losses, by "
         f"{compared.ranking.title}"
@@ -176,27 +176,27 @@ def make_cards(compared: ComparedSystems, details: WordDetails) -> TextBlock:
     dashed if it does not.
     """
     cards = []
-    for one in compared.sentences:
-        words = details.by_line[one.line]
-        caption = f"Line {one.line}: tree of the source"
+    for sentence in compared.sentences:
+        words = details.by_line[sentence.line]
+        caption = f"Line {sentence.line}: tree of the source"
         tree = ""
         if parse := words.tree:
             tree = picture(draw_svg([TreeDrawing("", parse.parents, parse)]), caption=caption)
-        cards.append((one, tree, _translations(one, words, compared)))
+        cards.append((sentence, tree, _translations(sentence, words, compared)))
     page = template(Path(__file__).parent, "cards.html")
     return TextBlock(html=page.render(marked=MARKED, parser=details.parser, cards=cards))
 
 
 def _translations(
-    one: ComparedSentence, words: SentenceWords, compared: ComparedSystems
+    sentence: ComparedSentence, words: SentenceWords, compared: ComparedSystems
 ) -> list[tuple[str, float, list[tuple[str, str]], list[str]]]:
     """List the letter, the score, the stretches and the aligned words of each translation."""
-    source, found = words_at(one.source, words.source_words), []
+    source, translations = words_at(sentence.source, words.source_words), []
     places = zip(
         compared.letters,
-        one.scores,
-        one.translations,
-        classify_all(one.translations, one.reference),
+        sentence.scores,
+        sentence.translations,
+        classify_all(sentence.translations, sentence.reference),
         words.attentions,
         strict=True,
     )
@@ -204,8 +204,8 @@ def _translations(
         target = words_at(line, word_spans(line))
         pairs = [] if attention is None else best_pairs(attention)
         aligned = [f"{source[first]}–{target[second]}" for first, second in pairs]
-        found.append((letter, score, list(stretches(line, kinds)), aligned))
-    return found
+        translations.append((letter, score, list(stretches(line, kinds)), aligned))
+    return translations
 
 
 def draw_boxes(compared: ComparedSystems) -> Drawing:
@@ -215,9 +215,9 @@ def draw_boxes(compared: ComparedSystems) -> Drawing:
     drawing = Drawing(figsize=(7, 1 + 0.4 * len(compared.systems)), layout="constrained")
     axes = drawing.subplots()
     axes.boxplot(
-        [one.sentences for one in compared.systems],
+        [system.sentences for system in compared.systems],
         orientation="horizontal",
-        tick_labels=[one.name for one in compared.systems],
+        tick_labels=[system.name for system in compared.systems],
         showmeans=True,
         meanprops={"marker": "D"},
     )

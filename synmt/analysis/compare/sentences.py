@@ -108,17 +108,17 @@ def rank_differences(
         and vice versa.
     """
     first, ranking = outputs[0], ranks[0].metric
-    points = np.array([ranking.segment_scores(one.statistics) for one in ranks])  # (M, N)
+    points = np.array([ranking.segment_scores(score.statistics) for score in ranks])  # (M, N)
     gains = (points - points[0]) * (1 if ranking.higher_is_better else -1)  # (M, N)
     mean_gains = gains[1:].mean(0)  # (N,)
     differences = compare_on_resamples(
-        [[one.statistics] for one in scores], scores[0].metric.aggregate
+        [[score.statistics] for score in scores], scores[0].metric.aggregate
     )
-    p_values = holm([one.p_value for one in differences])
+    p_values = holm([difference.p_value for difference in differences])
     against = [(None, None), *zip(differences, p_values, strict=True)]
     systems = [
-        ComparedSystem(one.system, score.value, own, difference, p_value, gain)
-        for one, score, own, (difference, p_value), gain in zip(
+        ComparedSystem(output.system, score.value, sentence_scores, difference, p_value, gain)
+        for output, score, sentence_scores, (difference, p_value), gain in zip(
             outputs, scores, points, against, gains, strict=True
         )
     ]
@@ -127,7 +127,7 @@ def rank_differences(
             line=index + 1,
             source=first.source[index] if first.source else "",
             reference=first.reference[index],
-            translations=tuple(one.hypothesis[index] for one in outputs),
+            translations=tuple(output.hypothesis[index] for output in outputs),
             scores=tuple(points[:, index].tolist()),
             gain=float(mean_gains[index]),
         )
@@ -162,7 +162,7 @@ _WORD = regex.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 def word_spans(line: str) -> IntArray:
     """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W,
     2)."""
-    spans = [found.span() for found in _WORD.finditer(line)]
+    spans = [word.span() for word in _WORD.finditer(line)]
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
@@ -202,8 +202,8 @@ def stretches(line: str, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
     Spaces between words of different kinds are `same`.
     """
     spans, end = word_spans(line).tolist(), 0
-    for kind, some in groupby(zip(kinds, spans, strict=True), key=lambda one: one[0]):
-        places = [span for _, span in some]
+    for kind, words in groupby(zip(kinds, spans, strict=True), key=lambda word: word[0]):
+        places = [span for _, span in words]
         yield line[end : places[0][0]], "same"
         end = places[-1][1]
         yield line[places[0][0] : end], kind

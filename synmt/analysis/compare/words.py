@@ -45,7 +45,10 @@ class SentenceWords:
         return {
             "source_words": self.source_words.tolist(),
             "tree": tree,
-            "alignments": [None if one is None else best_pairs(one) for one in self.attentions],
+            "alignments": [
+                None if attention is None else best_pairs(attention)
+                for attention in self.attentions
+            ],
         }
 
 
@@ -76,7 +79,7 @@ def find_words(
     raw: whether the sentences are raw text, although a run tokenizes it: then nothing is parsed or
         aligned.
     """
-    lines = [one.source for one in sentences]
+    lines = [sentence.source for sentence in sentences]
     run = next((find_run(folder) for folder in reversed(runs) if folder), None)
     trees, name = [None] * len(lines), ""
     if any(lines) and not raw:
@@ -92,10 +95,16 @@ def find_words(
     ]
     attentions = []
     for place, folder in enumerate(runs):
-        targets = [one.translations[place] for one in sentences]
+        targets = [sentence.translations[place] for sentence in sentences]
         attentions.append(_align(None if raw else folder, lines, targets, spans))
     words = map(SentenceWords, trees, spans, zip(*attentions, strict=True))
-    return WordDetails({one.line: own for one, own in zip(sentences, words, strict=True)}, name)
+    return WordDetails(
+        {
+            sentence.line: sentence_words
+            for sentence, sentence_words in zip(sentences, words, strict=True)
+        },
+        name,
+    )
 
 
 def _align(
@@ -124,10 +133,10 @@ def word_attention(
     source_words, target_words: (W, 2), (V, 2) character spans of the words of each line.
     The model's own parser makes the trees that it reads. The result for an empty line is None.
     """
-    found: list[DoubleArray | None] = [None] * len(sources)
+    attentions: list[DoubleArray | None] = [None] * len(sources)
     for forward in run_forward(translator, sources, targets, what=("cross",)):
         weights = attention_to_source(forward.captured.cross)  # (B, T, S)
-        for one, row in zip(forward.sentences, weights, strict=True):
-            words = source_words[one.index], target_words[one.index]
-            found[one.index] = word_weights(row, one.target, one.source, *words)
-    return found
+        for sentence, row in zip(forward.sentences, weights, strict=True):
+            words = source_words[sentence.index], target_words[sentence.index]
+            attentions[sentence.index] = word_weights(row, sentence.target, sentence.source, *words)
+    return attentions

@@ -100,8 +100,8 @@ def read_gates(
         of_words = word_norms(norms[: len(sentence.target)], sentence.target, parse.spans)  # (W,)
         return GatedSentence(sentence.index + 1, *lines, parse, of_words)
 
-    found, left_out = measure_text(translator, text, "reading gates", read, measure)
-    return list(found.values()), left_out
+    by_sentence, left_out = measure_text(translator, text, "reading gates", read, measure)
+    return list(by_sentence.values()), left_out
 
 
 def gate_norms(gates: Tensor) -> Tensor:
@@ -136,10 +136,10 @@ def gated_words(sentences: Iterable[GatedSentence], *, without: str = "") -> Gat
     words are skipped."""
     # starts with empty arrays: np.concatenate needs at least one
     columns = [(np.zeros(0, str), np.zeros(0), np.zeros(0, int), np.zeros(0), np.zeros(0))]
-    for one in sentences:
-        tags = np.array(one.tags, dtype=str)  # (W,)
-        real = ~np.isnan(one.norms) & (tags != without)  # (W,)
-        norms = one.norms[real]
+    for sentence in sentences:
+        tags = np.array(sentence.tags, dtype=str)  # (W,)
+        real = ~np.isnan(sentence.norms) & (tags != without)  # (W,)
+        norms = sentence.norms[real]
         if len(norms):
             first = norms == norms.max()
             number = np.full(len(norms), len(columns) - 1)  # (W,)

@@ -75,10 +75,12 @@ def gate_facts(sentences: Sequence[GatedSentence]) -> dict[str, Any]:
     """Return the norms of all words, their mean and their standard deviation."""
     words = gated_words(sentences)
     lines = []
-    for one in sentences:
-        norms = [None if np.isnan(norm) else norm for norm in one.norms.tolist()]
-        columns = {"words": one.parse.words, "tags": one.tags, "norms": norms}
-        lines.append({"line": one.line, "source": one.source, "target": one.target, **columns})
+    for sentence in sentences:
+        norms = [None if np.isnan(norm) else norm for norm in sentence.norms.tolist()]
+        columns = {"words": sentence.parse.words, "tags": sentence.tags, "norms": norms}
+        lines.append(
+            {"line": sentence.line, "source": sentence.source, "target": sentence.target, **columns}
+        )
     return {
         "sentences": int(words.sentences[-1]) + 1,
         "words": len(words.norms),
@@ -115,22 +117,25 @@ def words_as_html(
     figure 4); source, target: the codes of the languages."""
     from jinja2 import Template
 
-    first = [(one, list(_words(one))) for one in sentences[:shown]]
+    first = [(sentence, list(_words(sentence))) for sentence in sentences[:shown]]
     page = Template(_BODY, autoescape=True)
     return page.render(sentences=first, source=source, target=target)
 
 
-def _words(one: GatedSentence) -> Iterator[tuple[str, str, float, str]]:
+def _words(sentence: GatedSentence) -> Iterator[tuple[str, str, float, str]]:
     """Yield the text before each word, the word, its colour in percent, and its tag with its norm;
     at the end, the rest of the line."""
-    low, high = one.norms.min(initial=1, where=~np.isnan(one.norms)), np.nanmax([0, *one.norms])
+    low, high = (
+        sentence.norms.min(initial=1, where=~np.isnan(sentence.norms)),
+        np.nanmax([0, *sentence.norms]),
+    )
     end = 0
-    columns = one.parse.spans.tolist(), one.tags, one.norms.tolist()
+    columns = sentence.parse.spans.tolist(), sentence.tags, sentence.norms.tolist()
     for (start, stop), tag, norm in zip(*columns, strict=True):
         colour = 50 * np.nan_to_num((norm - low) / (high - low or 1))
-        yield one.target[end:start], one.target[start:stop], colour, f"{tag} {norm:.3f}"
+        yield sentence.target[end:start], sentence.target[start:stop], colour, f"{tag} {norm:.3f}"
         end = stop
-    yield one.target[end:], "", 0, ""
+    yield sentence.target[end:], "", 0, ""
 
 
 _STYLE = """

@@ -68,7 +68,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         scores = collect(score, outputs.hypothesis, outputs.reference, lowercase=scoring.lowercase)
         return scores.select(chosen)
 
-    systems = {one.name: list(map(scores_of, one.seeds)) for one in translations.systems}
+    systems = {system.name: list(map(scores_of, system.seeds)) for system in translations.systems}
     parts, tables = list[Part](), []
     for grouping in groupings:
         notes = [grouping.about, f"trees: {trees}"] if grouping.about else []

@@ -81,17 +81,19 @@ def results_table(
     columns: of the name and the sizes of the groups.
     samples: the number of resamples.
     """
-    tested = [one.comparison for group in groups for one in group.results if one.comparison]
-    corrected = iter(holm([one.p_value for one in tested]))
+    tested = [
+        result.comparison for group in groups for result in group.results if result.comparison
+    ]
+    corrected = iter(holm([comparison.p_value for comparison in tested]))
     rows = []
     for group in groups:
         base = group.results[0]
-        for name, one in zip(systems, group.results, strict=True):
-            row = [group.name, *group.sizes, name, one.exact, one.value, one.interval]
-            row.append(spread(one.seeds).deviation if len(one.seeds) > 1 else None)
-            row.append(None if one is base else one.value - base.value)
-            if one.comparison:
-                row += [one.comparison.interval, next(corrected)]
+        for name, result in zip(systems, group.results, strict=True):
+            row = [group.name, *group.sizes, name, result.exact, result.value, result.interval]
+            row.append(spread(result.seeds).deviation if len(result.seeds) > 1 else None)
+            row.append(None if result is base else result.value - base.value)
+            if result.comparison:
+                row += [result.comparison.interval, next(corrected)]
             else:
                 row += [None, None]
             rows.append([None if isinstance(cell, float) and isnan(cell) else cell for cell in row])
@@ -104,7 +106,7 @@ def results_table(
         "(Holm, 1979); intervals are not corrected"
     )
     name, digits = f"{measure.title}, 95 % interval", measure.digits
-    own = [
+    of_results = [
         text_column("system"),
         share_column("exact match"),
         replace(measure, name="value"),
@@ -115,7 +117,7 @@ def results_table(
         Column("p (Holm)", kind="p", about=corrected_for, name="holm_p"),
     ]
     table = Table(
-        title=title, columns=[*columns, *own], rows=rows, shared=len(columns), notes=notes
+        title=title, columns=[*columns, *of_results], rows=rows, shared=len(columns), notes=notes
     )
     return table.without_empty_columns()
 
@@ -149,14 +151,17 @@ def collect(
     def words(line: str) -> list[str]:
         return (line.lower() if lowercase else line).split()
 
-    exact = [words(one) == words(other) for one, other in zip(hypotheses, references, strict=True)]
+    exact = [
+        words(hypothesis) == words(reference)
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
     return SentenceScores(score, np.array(exact, dtype=np.bool_))
 
 
 def tabulate(grouping: Grouping, systems: Scores, *, notes: Sequence[str] = ()) -> Table:
     """Score every group for each system, and compare each system with the first."""
-    every = np.ones(len(grouping.sizes), dtype=np.bool_)
-    groups = [*zip(grouping.names, grouping.members, strict=True), ("all", every)]
+    all_sentences = np.ones(len(grouping.sizes), dtype=np.bool_)
+    groups = [*zip(grouping.names, grouping.members, strict=True), ("all", all_sentences)]
     tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
     samples = max(SAMPLES, SAMPLES_EACH * tested)
     text, rows = max(int(grouping.sizes.sum()), 1), []
@@ -238,12 +243,14 @@ def _draw_table(part: SubFigure, table: Table) -> None:
     panels = part.subplots(3 if len(names) > 1 else 2, 1, sharex=True)
     for index, name in enumerate(names):
         style = series_style(index) | {"label": name}
-        own, offset = rows[index :: len(names)], index * _BETWEEN
-        _draw_marks(panels[0], own, "value", "value_interval", offset, style)
+        rows_of_system, offset = rows[index :: len(names)], index * _BETWEEN
+        _draw_marks(panels[0], rows_of_system, "value", "value_interval", offset, style)
         if index:
-            _draw_marks(panels[1], own, "difference", "interval", offset, style)
+            _draw_marks(panels[1], rows_of_system, "difference", "interval", offset, style)
     part.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left")
-    panels[0].set_ylabel("".join(one.title for one in table.columns if one.name == "value"))
+    panels[0].set_ylabel(
+        "".join(column.title for column in table.columns if column.name == "value")
+    )
     if len(names) > 1:
         panels[1].axhline(0, color=INK, linewidth=0.8)
         panels[1].set_ylabel("difference")

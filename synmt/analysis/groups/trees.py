@@ -84,12 +84,12 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
 
     A relation includes its subtypes. `root` is left out because every sentence has it.
     """
-    found = [{*parse.relations, *map(base_name, parse.relations)} - {"root"} for parse in parses]
-    counts = Counter(chain.from_iterable(found))
+    sets = [{*parse.relations, *map(base_name, parse.relations)} - {"root"} for parse in parses]
+    counts = Counter(chain.from_iterable(sets))
     names = sorted(counts, key=lambda name: (-counts[name], name))
     members = np.zeros((len(names), len(parses)), dtype=np.bool_)  # (G, N)
     for row, name in enumerate(names):
-        members[row] = [name in relations for relations in found]
+        members[row] = [name in relations for relations in sets]
     by, about = f"{side} relation", "relation: sentences with it or one of its subtypes"
     return Grouping(by, "", names, members, _lengths(parses), about=about)
 

@@ -93,16 +93,16 @@ def find_model_trees(
     control, keys = translator.reading.control, [b""] * len(lines)
     trees, before_control = list(parses), list(parses)
     for sources in translator.source_batches(lines, parses):
-        for one in sources:
+        for source in sources:
             # the same key as in `collate`
-            keys[one.index] = one.example.source.tobytes()
-            before_control[one.index] = tree = one.example.trees["source"].parse
-            trees[one.index] = control.apply(tree, keys[one.index])
+            keys[source.index] = source.example.source.tobytes()
+            before_control[source.index] = tree = source.example.trees["source"].parse
+            trees[source.index] = control.apply(tree, keys[source.index])
     return ModelTrees(lines, trees, keys, before_control, control, translator.reading.arcs)
 
 
 def make_conditions(
-    own: ModelTrees, shares: Sequence[float], *, seed: int
+    model_trees: ModelTrees, shares: Sequence[float], *, seed: int
 ) -> dict[str, list[Parse]]:
     """Make the trees of each condition, by its name: the original trees, rewired trees for each
     share, controls and flat trees.
@@ -112,32 +112,36 @@ def make_conditions(
     Otherwise the share 0 is left out, since its trees are the original trees, and so is the control
     of the recipe.
     """
-    original, flat = own.trees, list(map(flat_parse, own.lines))
-    if own.with_arcs:
+    original, flat = model_trees.trees, list(map(flat_parse, model_trees.lines))
+    if model_trees.with_arcs:
         original, flat = _certain(original), _certain(flat)
     controls = dict[str, Control]()
     for share in shares:
-        if share or own.with_arcs:
+        if share or model_trees.with_arcs:
             name = f"{100 * share:g} % rewired" if share else "own, but certain"
             controls[name] = Control(rewire=share, seed=seed)
     for kind in get_args(ControlKind):
         # left and right chains do not depend on the seed
-        same_chains = kind in ("left", "right") and own.control.name == kind
-        if kind != "none" and not same_chains and Control(kind, seed=seed) != own.control:
+        same_chains = kind in ("left", "right") and model_trees.control.name == kind
+        if kind != "none" and not same_chains and Control(kind, seed=seed) != model_trees.control:
             controls[kind] = Control(kind, seed=seed)
-    conditions = {"own" if own.control.idle else f"own ({own.control.name})": own.trees}
+    conditions = {
+        "own"
+        if model_trees.control.idle
+        else f"own ({model_trees.control.name})": model_trees.trees
+    }
     for name, control in controls.items():
-        pairs = zip(original, own.keys, strict=True)
+        pairs = zip(original, model_trees.keys, strict=True)
         conditions[name] = [control.apply(tree, key) for tree, key in pairs]
     return {**conditions, "flat": flat}
 
 
-def attachment_score(own: Sequence[Parse], others: Sequence[Parse]) -> float:
+def attachment_score(originals: Sequence[Parse], others: Sequence[Parse]) -> float:
     """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no
     words."""
-    pairs = zip(own, others, strict=True)
+    pairs = zip(originals, others, strict=True)
     same = sum(len(_arcs(tree) & _arcs(other)) for tree, other in pairs)
-    words = sum(map(len, own))
+    words = sum(map(len, originals))
     return same / words if words else 1.0
 
 
@@ -170,7 +174,7 @@ class Outcome:
 
 def measure(
     translator: Translator,
-    own: ModelTrees,
+    model_trees: ModelTrees,
     conditions: Mapping[str, list[Parse]],
     metric: Metric,
     outputs: Outputs,
@@ -184,22 +188,24 @@ def measure(
     target = plain.tokenizers["target"]
     scores, texts = list[Score](), list[list[str]]()
     source = outputs.raw_source or outputs.source
-    with progress("translating", len(own.lines) * len(conditions), "lines") as advance:
+    with progress("translating", len(model_trees.lines) * len(conditions), "lines") as advance:
         for trees in conditions.values():
-            found = []
-            for window in plain.translate_words(windows(own.lines, plain.window), trees):
+            translated = []
+            for window in plain.translate_words(windows(model_trees.lines, plain.window), trees):
                 for words in window:
                     translation = words if metric.on_tokens else joined(words, target)
-                    found.append(translation.text)
+                    translated.append(translation.text)
                     advance(1)
-            scores.append(score(metric, found, outputs.reference, source))
-            texts.append(found)
-    compared = compare_on_resamples([[one.statistics] for one in scores], metric.aggregate)
+            scores.append(score(metric, translated, outputs.reference, source))
+            texts.append(translated)
+    compared = compare_on_resamples(
+        [[test_score.statistics] for test_score in scores], metric.aggregate
+    )
     outcomes = []
-    for (name, trees), one, found, comparison in zip(
+    for (name, trees), test_score, translated, comparison in zip(
         conditions.items(), scores, texts, [None, *compared], strict=True
     ):
-        changed = sum(other != text for other, text in zip(found, texts[0], strict=True))
-        uas, share = attachment_score(own.trees, trees), changed / max(len(found), 1)
-        outcomes.append(Outcome(name, uas, one.value, comparison, share, found))
+        changed = sum(other != text for other, text in zip(translated, texts[0], strict=True))
+        uas, share = attachment_score(model_trees.trees, trees), changed / max(len(translated), 1)
+        outcomes.append(Outcome(name, uas, test_score.value, comparison, share, translated))
     return outcomes

@@ -64,18 +64,18 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
         parser, trees = options.parses.name, list(read_parses(options.parses, lines))
         # raises an error for trees without the arc probabilities that the model reads
         translator.trees(lines, trees)
-    own = find_model_trees(translator, lines, trees)
-    conditions = make_conditions(own, shares, seed=options.seed)
-    if not own.control.idle:
-        conditions[f"{parser}, unchanged"] = own.before_control
+    model_trees = find_model_trees(translator, lines, trees)
+    conditions = make_conditions(model_trees, shares, seed=options.seed)
+    if not model_trees.control.idle:
+        conditions[f"{parser}, unchanged"] = model_trees.before_control
     if other is not None:
-        parses = inputs.parse_lines(other.with_arcs() if own.with_arcs else other, lines)
+        parses = inputs.parse_lines(other.with_arcs() if model_trees.with_arcs else other, lines)
         # a control would replace the trees of every parser by the same random trees
         trees = find_model_trees(translator, lines, parses).before_control
         conditions[inputs.name_parser(other)] = trees
-    outcomes = measure(translator, own, conditions, metric, outputs)
+    outcomes = measure(translator, model_trees, conditions, metric, outputs)
     stored = zip(outcomes[0].translations, outputs.hypothesis, strict=True)
-    compared = [one.against_own for one in outcomes]
+    compared = [outcome.against_own for outcome in outcomes]
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     draw = partial(draw_robustness, outcomes, metric.title, system=system)
     if options.plot:
@@ -89,9 +89,9 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
         parts=[_table(outcomes, metric), Figure(draw=draw, caption=caption)],
         notes=[f"original trees: {parser}", f"{metric.title}|{metric.signature}"],
         facts={
-            "p": [one.p_value if one else None for one in compared],
-            "probabilities_of_arcs": own.with_arcs,
-            "not_as_in_the_run": sum(one != other for one, other in stored),
+            "p": [comparison.p_value if comparison else None for comparison in compared],
+            "probabilities_of_arcs": model_trees.with_arcs,
+            "not_as_in_the_run": sum(translation != other for translation, other in stored),
         },
         runs=(run.folder,),
     )
@@ -121,12 +121,14 @@ def _table(outcomes: Sequence[Outcome], metric: Metric) -> Table:
             "changed", about="translations that differ from those with the original trees"
         ),
     ]
-    holm_p = iter(holm([one.against_own.p_value for one in outcomes if one.against_own]))
+    holm_p = iter(
+        holm([outcome.against_own.p_value for outcome in outcomes if outcome.against_own])
+    )
     rows = []
-    for one in outcomes:
-        compared = one.against_own
+    for outcome in outcomes:
+        compared = outcome.against_own
         cells = [compared.difference, compared.interval, next(holm_p)] if compared else [None] * 3
-        rows.append([one.name, one.uas, one.score, *cells, one.changed])
+        rows.append([outcome.name, outcome.uas, outcome.score, *cells, outcome.changed])
     return Table(columns=columns, rows=rows, notes=_CONDITIONS)
 
 
@@ -141,10 +143,10 @@ def draw_robustness(outcomes: Sequence[Outcome], score: str, *, system: str) -> 
     figure = NewFigure(figsize=(6.4, 3.6), layout="constrained")
     axes, base = figure.subplots(), outcomes[0].score
     axes.axhline(base, color=INK, linewidth=0.8, linestyle="--")
-    for index, one in enumerate(outcomes):
-        place, style = 100 * (1 - one.uas), series_style(index)
-        axes.plot(place, one.score, label=one.name, **style)
-        if compared := one.against_own:
+    for index, outcome in enumerate(outcomes):
+        place, style = 100 * (1 - outcome.uas), series_style(index)
+        axes.plot(place, outcome.score, label=outcome.name, **style)
+        if compared := outcome.against_own:
             axes.vlines(place, base + compared.low, base + compared.high, color=style["color"])
     axes.set_ylabel(f"{score}\n95 % interval of the difference")
     axes.set_xlabel("Words with a different parent than in the original trees (%)")

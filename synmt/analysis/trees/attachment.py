@@ -51,7 +51,7 @@ def compare_trees(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachmen
         counts = not_punctuation(parse)  # (W,)
         flags.append(np.stack((directed, directed | reversed_), axis=1)[counts])
         relations += [parse.relations[word] for word in np.flatnonzero(counts).tolist()]
-    sentence = np.repeat(np.arange(len(gold)), [len(one) for one in flags])  # (M,)
+    sentence = np.repeat(np.arange(len(gold)), [len(of_sentence) for of_sentence in flags])  # (M,)
     correct = np.concatenate(flags)  # (M, 2)
     names, members, words = np.unique(relations, return_inverse=True, return_counts=True)
     shares = sum_by_sentence(correct, members, len(names)) / words[:, None]  # (R, 2)

@@ -81,15 +81,15 @@ def _families(parents: Sequence[int]) -> dict[tuple[int, bool], _Family]:
         if word != parent:
             first, last = spans.get((parent, word < parent), (parent, parent))
             spans[parent, word < parent] = min(first, word), max(last, word)
-    found: dict[tuple[int, bool], _Family] = {}
+    families: dict[tuple[int, bool], _Family] = {}
     for key, (first, last) in sorted(
         spans.items(), key=lambda item: (item[1][1] - item[1][0], item[0])
     ):
-        overlapping = [one for one in found.values() if one.first <= last and first <= one.last]
+        overlapping = [arc for arc in families.values() if arc.first <= last and first <= arc.last]
         # both sides of a parent may share a track
-        track = max((one.track + (one.parent != key[0]) for one in overlapping), default=0)
-        found[key] = _Family(key[0], first, last, track)
-    return found
+        track = max((arc.track + (arc.parent != key[0]) for arc in overlapping), default=0)
+        families[key] = _Family(key[0], first, last, track)
+    return families
 
 
 def draw_arcs(parents: IntArray) -> list[str]:

@@ -120,12 +120,12 @@ def _compare(
     rows = []
     for head, pairs in zip(heads, zip(*trees, strict=True), strict=True):
         induced, choices = zip(*pairs, strict=True)
-        found = compare_trees(induced, parses), count_rules(induced, parses)
-        rows.append(TreeRow(head.name, *found, compare_trees(choices, parses).da.value))
+        measures = compare_trees(induced, parses), count_rules(induced, parses)
+        rows.append(TreeRow(head.name, *measures, compare_trees(choices, parses).da.value))
     for to in ("left", "right"):
         chains = [branching(parse, to) for parse in parses]
-        found = compare_trees(chains, parses), count_rules(chains, parses)
-        rows.append(TreeRow(f"{to} branching", *found))
+        measures = compare_trees(chains, parses), count_rules(chains, parses)
+        rows.append(TreeRow(f"{to} branching", *measures))
     return rows
 
 
@@ -211,7 +211,7 @@ def _rule_table(compared: Sequence[TreeRow], gold: Counter[Rule]) -> Table:
     """Make the table of the grammar, without rows where the gold trees have no tags."""
     grammars = [gold, *(row.rules for row in compared)]
     rows = [
-        [" → ".join(rule), *(share_of_rule(rule, one) for one in grammars)]
+        [" → ".join(rule), *(share_of_rule(rule, grammar) for grammar in grammars)]
         for rule, _ in gold.most_common(_MOST_RULES)
     ]
     names = ["gold", *(row.name for row in compared)]

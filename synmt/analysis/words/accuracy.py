@@ -98,34 +98,38 @@ def count_words(
 
     pairs: (A, 2) aligned words of source and references, for groups of source words.
     """
-    own = groups.translated or [None] * len(texts.translations)
-    places = zip(texts.translations, own, strict=True)
-    return texts.by_system(_count(texts, groups, pairs, one, numbers) for one, numbers in places)
+    groups_of_words = groups.translated or [None] * len(texts.translations)
+    places = zip(texts.translations, groups_of_words, strict=True)
+    return texts.by_system(
+        _count(texts, groups, pairs, translation, numbers) for translation, numbers in places
+    )
 
 
 def _count(
     texts: WordTexts,
     groups: WordGroups,
     pairs: IntArray,
-    one: TranslatedText,
+    translation: TranslatedText,
     translated: IntArray | None,
 ) -> WordCounts:
     """Count the words of one translation; without the groups of its words, (M',), only the words
     found."""
     text, names = texts.text(groups.side), len(groups.names)
-    found = found_words(one.matches, len(texts.reference))  # (M,)
+    is_right = found_words(translation.matches, len(texts.reference))  # (M,)
     counted = np.ones(len(text), dtype=np.bool_)  # (M,)
     if groups.side == "source":
         counted = found_words(pairs[:, 0], len(text))
-        found = counted & ~found_words(pairs[~found[pairs[:, 1]], 0], len(text))
+        is_right = counted & ~found_words(pairs[~is_right[pairs[:, 1]], 0], len(text))
     words = count_groups(groups.words, text, names, counted)
-    matches = count_groups(groups.words, text, names, found)
+    matches = count_groups(groups.words, text, names, is_right)
     if translated is None:
         return WordCounts(words, matches)
     if len(text):
-        translated = np.where(one.matches >= 0, groups.words[one.matches], translated)  # (M',)
-    every = np.ones(len(one.words), dtype=np.bool_)
-    return WordCounts(words, matches, count_groups(translated, one.words, names, every))
+        translated = np.where(
+            translation.matches >= 0, groups.words[translation.matches], translated
+        )  # (M',)
+    all_words = np.ones(len(translation.words), dtype=np.bool_)
+    return WordCounts(words, matches, count_groups(translated, translation.words, names, all_words))
 
 
 def count_groups(
@@ -160,7 +164,9 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] =
         rows = []
         for group in (*chosen, len(names) - 1):
             sizes = [int(totals[group]), totals[group] / max(totals[-1], 1)]
-            rows.append(GroupResults(names[group], sizes, [one[group] for one in results]))
+            rows.append(
+                GroupResults(names[group], sizes, [of_system[group] for of_system in results])
+            )
         if groups.side == "source":
             measure = SOURCE_RECALL
         tables.append(
@@ -181,26 +187,26 @@ def _results(counts: Counts, measure: str) -> tuple[list[list[Result]], int]:
     """Compute one measure for every system and group, with intervals for the groups in enough
     sentences; returns the number of resamples, too."""
     enough = [_in_enough_sentences(seeds, measure) for seeds in counts.values()]
-    tested = sum(int((enough[0] & one).sum()) for one in enough[1:])
+    tested = sum(int((enough[0] & of_system).sum()) for of_system in enough[1:])
     samples = max(SAMPLES, _SAMPLES_EACH * tested)
     resampled = _resampled(counts, measure, samples)
     once = np.ones((1, len(next(iter(counts.values()))[0].words)))  # (1, N)
-    found = list[list[Result]]()
+    by_system = list[list[Result]]()
     for system, seeds in enumerate(counts.values()):
-        values = np.concatenate([one.accuracy(measure, once) for one in seeds])  # (S, G+1)
+        values = np.concatenate([seed.accuracy(measure, once) for seed in seeds])  # (S, G+1)
         results = list[Result]()
-        for group, own in enumerate(values.T):
-            result, drawn = Result(own.tolist()), resampled[system][:, :, group]  # (R, S)
+        for group, of_seeds in enumerate(values.T):
+            result, drawn = Result(of_seeds.tolist()), resampled[system][:, :, group]  # (R, S)
             if enough[system][group]:
                 means = resample_seeds(drawn, np.random.default_rng(SEED))  # (R,)
                 result = replace(result, interval=Interval(*interval(means).tolist()))
                 if system and enough[0][group]:
-                    base = found[0][group].value
+                    base = by_system[0][group].value
                     comparison = _compare(resampled[0][:, :, group], drawn, result.value - base)
                     result = replace(result, comparison=comparison)
             results.append(result)
-        found.append(results)
-    return found, samples
+        by_system.append(results)
+    return by_system, samples
 
 
 def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray:
@@ -208,18 +214,18 @@ def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray
     (G+1,)."""
     below = [seeds[0].words]
     if measure == "precision":
-        below += [one.translated for one in seeds if one.translated is not None]
-    return np.min([(one > 0).sum(0) for one in below], axis=0) >= FEW_SENTENCES
+        below += [seed.translated for seed in seeds if seed.translated is not None]
+    return np.min([(counts > 0).sum(0) for counts in below], axis=0) >= FEW_SENTENCES
 
 
 def _resampled(counts: Counts, measure: str, samples: int) -> list[DoubleArray]:
     """Compute a measure on the same resamples for all systems: (R, seeds, G+1) each."""
     [first, *_], *_ = counts.values()
-    found: list[list[DoubleArray]] = [[] for _ in counts]
+    by_system: list[list[DoubleArray]] = [[] for _ in counts]
     for times in resamples(len(first.words), samples=samples):
-        for parts, seeds in zip(found, counts.values(), strict=True):
-            parts.append(np.stack([one.accuracy(measure, times) for one in seeds], axis=1))
-    return list(map(np.concatenate, found))
+        for parts, seeds in zip(by_system, counts.values(), strict=True):
+            parts.append(np.stack([seed.accuracy(measure, times) for seed in seeds], axis=1))
+    return list(map(np.concatenate, by_system))
 
 
 def _compare(base: DoubleArray, system: DoubleArray, observed: float) -> Comparison:

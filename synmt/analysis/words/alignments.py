@@ -44,12 +44,12 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
                 where="--alignments",
                 do="Give tokenized text, and add `--tokenize none`",
             )
-        found = read_alignments(options.alignments, source, reference)
+        alignments = read_alignments(options.alignments, source, reference)
         made_by = options.alignments.name
     else:
-        found, systems = _by_attention(texts)
+        alignments, systems = _by_attention(texts)
         made_by = f"attention to the source, with the reference given, of {', '.join(systems)}"
-    pairs = join_alignments(found, source, reference)
+    pairs = join_alignments(alignments, source, reference)
     share = len(np.unique(pairs[:, 0])) / max(len(source), 1)
     return pairs, f"alignments: {made_by}; {share:.0%} of the source words are aligned"
 
@@ -61,9 +61,9 @@ def join_alignments(
     2)."""
     starts = zip(source.starts.tolist(), reference.starts.tolist(), strict=True)
     pairs = [
-        (start + one, other_start + other)
-        for (start, other_start), some in zip(starts, alignments, strict=True)
-        for one, other in some
+        (start + source_word, other_start + reference_word)
+        for (start, other_start), sentence_pairs in zip(starts, alignments, strict=True)
+        for source_word, reference_word in sentence_pairs
     ]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -71,26 +71,26 @@ def join_alignments(
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
     """Align the references by the mean attention of the systems, each with one of its seeds, and
     name the systems; one whose model cannot read the text is left out."""
-    found = dict[str, list[DoubleArray | None]]()
+    attentions = dict[str, list[DoubleArray | None]]()
     for system in texts.systems:
-        seed = next((one for one in system.seeds if one.run), None)
+        seed = next((seed for seed in system.seeds if seed.run), None)
         if seed and seed.run:
             lines = seed.as_read().source, seed.as_read().reference
             try:
-                found[system.name] = attention(seed.run, lines, texts.source, texts.reference)
+                attentions[system.name] = attention(seed.run, lines, texts.source, texts.reference)
             except SynmtError as error:
                 _logger.warning("%s does not help to align words: %s", system.name, error)
-    if not found:
+    if not attentions:
         raise UsageError(
             "source words need alignments with the references, and there is no run that makes them",
             do="Give them as `--alignments FILE`, or use `--side target` for target words",
         )
     # a line that one model cannot read is aligned by the others
     means = []
-    for of_line in zip(*found.values(), strict=True):
-        known = [one for one in of_line if one is not None]
+    for of_line in zip(*attentions.values(), strict=True):
+        known = [matrix for matrix in of_line if matrix is not None]
         means.append(np.sum(known, axis=0) if known else None)
-    return most_attended(means), list(found)
+    return most_attended(means), list(attentions)
 
 
 def by_aligned_words(
@@ -107,13 +107,15 @@ def by_aligned_words(
     translated words, and recall only.
     """
 
-    def align(one: TranslatedText) -> IntArray:
-        seed, lines = one.outputs, one.outputs.as_read()
+    def align(translation: TranslatedText) -> IntArray:
+        seed, lines = translation.outputs, translation.outputs.as_read()
         # a file is raw text, unless words are scored
         raw = seed.run is None and not seed.scoring.on_tokens
         run = seed.run or texts.run_folders[0]
-        found = attention(run, (lines.source, lines.hypothesis), texts.source, one.words, raw=raw)
-        return join_alignments(most_attended(found), texts.source, one.words)
+        attentions = attention(
+            run, (lines.source, lines.hypothesis), texts.source, translation.words, raw=raw
+        )
+        return join_alignments(most_attended(attentions), texts.source, translation.words)
 
     aligned = list(map(align, texts.translations)) if options.alignments is None else []
     return [
@@ -123,8 +125,8 @@ def by_aligned_words(
             side="target",
             words=carry_over(group.words, pairs, len(texts.reference)),
             translated=[
-                carry_over(group.words, own, len(one.words))
-                for own, one in zip(aligned, texts.translations, strict=False)
+                carry_over(group.words, aligned_words, len(translation.words))
+                for aligned_words, translation in zip(aligned, texts.translations, strict=False)
             ],
         )
         for group in groups
@@ -134,10 +136,10 @@ def by_aligned_words(
 def carry_over(numbers: IntArray, pairs: IntArray, words: int) -> IntArray:
     """Copy to each target word the group of its first source word: (M,) -> (words,), -1 for
     none."""
-    found = np.full(words, -1, dtype=np.int64)
+    carried = np.full(words, -1, dtype=np.int64)
     source, target = pairs[::-1].T
-    found[target] = numbers[source]
-    return found
+    carried[target] = numbers[source]
+    return carried
 
 
 def read_alignments(
@@ -154,7 +156,7 @@ def read_alignments(
             f"{len(lines):,} lines of alignments, but there are {len(source.lines):,} sentences",
             where=str(path),
         )
-    found = []
+    alignments = []
     for number, line in enumerate(lines):
         lengths = len(source.lines[number]), len(reference.lines[number])
         pairs = list[Pair]()
@@ -168,8 +170,8 @@ def read_alignments(
                     allowed="Pairs: 0-0 1-2, counted from 0",
                 )
             pairs.append((int(pair[1]), int(pair[2])))
-        found.append(pairs)
-    return found
+        alignments.append(pairs)
+    return alignments
 
 
 def attention(
@@ -191,8 +193,8 @@ def attention(
         sources = translator.tokenizers["source"].tokenize_lines(sources)
         targets = translator.tokenizers["target"].tokenize_lines(targets)
     places = (
-        [locate_words(words, line) for words, line in zip(text.lines, some, strict=True)]
-        for text, some in ((source, sources), (target, targets))
+        [locate_words(words, line) for words, line in zip(text.lines, lines_of_text, strict=True)]
+        for text, lines_of_text in ((source, sources), (target, targets))
     )
     return word_attention(translator, sources, targets, *places)
 
@@ -200,4 +202,4 @@ def attention(
 def most_attended(weights: Iterable[DoubleArray | None]) -> list[list[Pair]]:
     """Align each target word with the source word that it attends to most; lines without attention
     have no pairs."""
-    return [[] if one is None else best_pairs(one) for one in weights]
+    return [[] if matrix is None else best_pairs(matrix) for matrix in weights]

@@ -65,7 +65,11 @@ def group_by_frequency(
         return bucket_numbers(frequencies, FREQUENCIES)
 
     names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word in {where}"
-    translated = [numbers(one.words) for one in texts.translations] if side == "target" else []
+    translated = (
+        [numbers(translation.words) for translation in texts.translations]
+        if side == "target"
+        else []
+    )
     return WordGroups(by, "times", names, numbers(texts.text(side)), translated, side=side)
 
 
@@ -117,9 +121,9 @@ def prepared_text(run: Run) -> Path | None:
 def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> Counter[str]:
     counts = Counter()
     with progress("counting words", total, "lines") as advance:
-        while some := list(islice(lines, _LINES_AT_ONCE)):
-            counts.update(tokenize(some, options))
-            advance(len(some))
+        while chunk := list(islice(lines, _LINES_AT_ONCE)):
+            counts.update(tokenize(chunk, options))
+            advance(len(chunk))
     return counts
 
 
@@ -163,12 +167,12 @@ def _relations(parse: Parse) -> Labels:
 
 def _distances(parse: Parse) -> Labels:
     values = word_distances(parse)  # (W,)
-    found = _bucketed(parse, values, _DISTANCES, _DISTANCE_NAMES)
+    buckets = _bucketed(parse, values, _DISTANCES, _DISTANCE_NAMES)
     for word, parent in enumerate(parse.parents.tolist()):
-        if not values[word] and found[word] != PUNCTUATION:
+        if not values[word] and buckets[word] != PUNCTUATION:
             # a word below a punctuation mark, which is a parser's error, has no distance
-            found[word] = ROOT if word == parent else UNKNOWN
-    return found
+            buckets[word] = ROOT if word == parent else UNKNOWN
+    return buckets
 
 
 def _depths(parse: Parse) -> Labels:
@@ -219,10 +223,13 @@ def by_trees(
         parses.append(list(read_parses(options.parses, to_label[0][1])))
         names.append(options.parses.name)
     if side == "target":
-        to_label += [(one.words, one.outputs.as_read().hypothesis) for one in texts.translations]
+        to_label += [
+            (translation.words, translation.outputs.as_read().hypothesis)
+            for translation in texts.translations
+        ]
     if unparsed := [lines for _, lines in to_label[len(parses) :]]:
-        found, name = parse_side(options, run, unparsed, side=side)
-        parses += found
+        parsed, name = parse_side(options, run, unparsed, side=side)
+        parses += parsed
         names.append(name)
     groups = []
     for kind in kinds:
@@ -241,12 +248,12 @@ def tree_labels(
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
     """
-    found = []
+    word_labels = []
     for words, line, parse in zip(text.lines, lines, parses, strict=True):
         labels = kind.label(parse)
         owners = word_of(locate_words(words, line), parse.spans).tolist()
-        found += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
-    return found
+        word_labels += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
+    return word_labels
 
 
 def group_words(
@@ -264,5 +271,5 @@ def group_words(
     def number_all(labels: Labels) -> IntArray:
         return np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
 
-    by, own = f"{kind.name} of the {side} word", list(map(number_all, translated))
-    return WordGroups(by, kind.unit, names, number_all(words), own, kind.about, side)
+    by, of_translations = f"{kind.name} of the {side} word", list(map(number_all, translated))
+    return WordGroups(by, kind.unit, names, number_all(words), of_translations, kind.about, side)

@@ -63,8 +63,8 @@ def ngram_tables(
     [baseline, *others] = right
     for name in others:
         more, less = compare_ngrams(right[name], right[baseline], expected, top=top)
-        rows = [["more often", *one] for one in more]
-        rows += [["less often", *one] for one in less]
+        rows = [["more often", *ngram] for ngram in more]
+        rows += [["less often", *ngram] for ngram in less]
         columns = [
             text_column("is right", name="right"),
             text_column("n-gram", name="text"),
@@ -91,13 +91,13 @@ def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...
     """Count how often each n-gram of a system's translations is right, on average over its
     seeds."""
     expected = [_ngrams(words) for words in reference]
-    found = Counter[tuple[str, ...]]()
+    right = Counter[tuple[str, ...]]()
     for hypothesis in seeds:
         for words, others in zip(hypothesis, expected, strict=True):
-            found.update(_ngrams(words) & others)
+            right.update(_ngrams(words) & others)
     # a single seed has whole numbers
     seeded = len(seeds) > 1
-    return {one: count / len(seeds) if seeded else count for one, count in found.items()}
+    return {ngram: count / len(seeds) if seeded else count for ngram, count in right.items()}
 
 
 def compare_ngrams(

@@ -48,7 +48,7 @@ def analyze_words(options: WordOptions) -> Report:
         parts += [*tables, Figure(draw=partial(draw_results, tables[:1]), caption=CAPTION)]
         figures.append(tables[0])
     if options.ngrams:
-        lines = texts.by_system(one.words.lines for one in texts.translations)
+        lines = texts.by_system(translation.words.lines for translation in texts.translations)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top)
     if options.plot:
         save_figure(partial(draw_results, figures), options.plot)
@@ -76,22 +76,22 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> l
     trees."""
     # without a side, trees are those of the source, which every syntactic system parses
     side = options.side or "source"
-    own = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
+    direct = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
     carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if ALIGNED in kind]
     pairs, aligned = np.zeros((0, 2), dtype=np.int64), ""
     # without a side, frequencies are those of target words
-    of_source = kinds if options.side else own
+    of_source = kinds if options.side else direct
     if carried or (of_source and side == "source"):
         pairs, aligned = find_alignments(options, texts)
-    found, trees = list[WordGroups](), list[str]()
+    all_groups, trees = list[WordGroups](), list[str]()
     if FREQUENCY in kinds:
-        found.append(by_frequency(options, texts, options.side or "target"))
-    if own:
-        groups, of_own = by_trees(options, texts, own, side)
-        found, trees = found + groups, [*trees, of_own]
+        all_groups.append(by_frequency(options, texts, options.side or "target"))
+    if direct:
+        groups, of_own = by_trees(options, texts, direct, side)
+        all_groups, trees = all_groups + groups, [*trees, of_own]
     if carried:
         groups, of_source = by_trees(options, texts, carried, "source")
-        found += by_aligned_words(options, texts, groups, pairs)
+        all_groups += by_aligned_words(options, texts, groups, pairs)
         trees.append(of_source)
     lower = ", in lower case" * texts.scoring.lowercase
     notes = [f"words: tokenized as by BLEU ({texts.scoring.tokenize}){lower}", aligned, *trees]
@@ -101,5 +101,5 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> l
             count_words(texts, groups, pairs),
             notes=list(filter(None, [groups.about, *notes])),
         )
-        for groups in found
+        for groups in all_groups
     ]

@@ -112,18 +112,18 @@ class WordTexts(Translations):
     @cached_property
     def translations(self) -> list[TranslatedText]:
         """The translations of all systems and seeds, in order."""
-        found = []
+        translations = []
         for system in self.systems:
             for outputs in system.seeds:
                 words = tokenize(outputs.hypothesis, self.scoring)
                 matches = match_words(words, self.reference)
-                found.append(TranslatedText(outputs, words, matches))
-        return found
+                translations.append(TranslatedText(outputs, words, matches))
+        return translations
 
     def by_system(self, values: Iterable[_T]) -> dict[str, list[_T]]:
         """Group a value for each translation by system."""
         rest = iter(values)
-        return {one.name: list(islice(rest, len(one.seeds))) for one in self.systems}
+        return {system.name: list(islice(rest, len(system.seeds))) for system in self.systems}
 
 
 def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
@@ -136,20 +136,20 @@ def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
 
 def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray:
     """Find the word of the reference that each word of a translation matches: (M,), -1 for none."""
-    found = []
+    matches = []
     for words, start, others in zip(
         hypothesis.lines, reference.starts.tolist(), reference.lines, strict=True
     ):
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place, word in enumerate(others, start):
             places[word].append(place)
-        found += [places[word].pop(0) if places[word] else -1 for word in words]
-    return np.array(found, dtype=np.int64)
+        matches += [places[word].pop(0) if places[word] else -1 for word in words]
+    return np.array(matches, dtype=np.int64)
 
 
 def found_words(matches: IntArray, words: int) -> BoolArray:
     """Find the words of the reference that some word of the translation matches: (M,) ->
     (words,)."""
-    found = np.zeros(words, dtype=np.bool_)
-    found[matches[matches >= 0]] = True
-    return found
+    is_found = np.zeros(words, dtype=np.bool_)
+    is_found[matches[matches >= 0]] = True
+    return is_found

@@ -78,14 +78,16 @@ def judge_models(options: ContrastOptions) -> Report:
         translator = Translator.load(model, **options.loading)
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions[name] = decide(translator, contrast_set, trees)
-        if truncated := sum(one.truncated for one in decisions[name]):
+        if truncated := sum(decision.truncated for decision in decisions[name]):
             what = "too long for the model (filters.max_pieces), and scored in part"
             _logger.warning(f"{model}: {truncated:,} of {len(contrasts):,} pairs are {what}")
     groups = groupings(contrasts).items()
     shown = {by: members for by, members in groups if len(members) <= MOST_GROUPS}
     pairs = []
     for place, contrast in enumerate(contrasts):
-        models = [{"model": name, **asdict(found[place])} for name, found in decisions.items()]
+        models = [
+            {"model": name, **asdict(of_model[place])} for name, of_model in decisions.items()
+        ]
         source = contrast_set.sources[contrast.source]
         pairs.append({**asdict(contrast), "source": source, "models": models})
     return Report(
@@ -110,8 +112,8 @@ def _find_trees(
     if parses is not None:
         return list(read_parses(parses, lines, brackets=True))
     # a run without a parser was trained on given trees, such as those of the controlled corpus
-    own = translator.parser_identity is not None or lines != contrast_set.sources
-    return None if own else contrast_set.trees
+    needs_own_trees = translator.parser_identity is not None or lines != contrast_set.sources
+    return None if needs_own_trees else contrast_set.trees
 
 
 @dataclass(frozen=True)
@@ -157,30 +159,30 @@ def decide(
     # a source that occurs several times is read once, unless each has its own tree
     known = dict[str, int]()
     rows = [
-        one.source if trees else known.setdefault(sources[one.source], one.source)
-        for one in contrasts
+        contrast.source if trees else known.setdefault(sources[contrast.source], contrast.source)
+        for contrast in contrasts
     ]
     targets = {row: dict[str, None]() for row in (range(len(sources)) if trees else rows)}
-    for row, one in zip(rows, contrasts, strict=True):
-        targets[row].update(dict.fromkeys((one.correct, *one.incorrect)))
+    for row, contrast in zip(rows, contrasts, strict=True):
+        targets[row].update(dict.fromkeys((contrast.correct, *contrast.incorrect)))
     alternatives = ((sources[row], tuple(texts)) for row, texts in targets.items())
-    found = score_alternatives(translator, alternatives, trees)
+    by_source = score_alternatives(translator, alternatives, trees)
     scores = {}
     with progress("scoring contrasts", len(targets), "sources") as advance:
-        for (row, texts), of_source in zip(targets.items(), found, strict=True):
+        for (row, texts), of_source in zip(targets.items(), by_source, strict=True):
             # the targets of the scores are words, if the run tokenizes text
             scores[row] = dict(zip(texts, of_source, strict=True))
             advance(1)
-    return [_decide(scores[row], one) for row, one in zip(rows, contrasts, strict=True)]
+    return [_decide(scores[row], contrast) for row, contrast in zip(rows, contrasts, strict=True)]
 
 
 def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
     chosen = [scores[text] for text in (contrast.correct, *contrast.incorrect)]
-    if not all(one.pieces for one in chosen):
+    if not all(score.pieces for score in chosen):
         raise SynmtError("the source has no piece that the model could read", where=contrast.where)
-    found = [(float(one.log_probabilities.sum()), one.pieces) for one in chosen]
-    truncated = any(one.source_dropped or one.target_dropped for one in chosen)
-    return compared(found, truncated=truncated)
+    scored = [(float(score.log_probabilities.sum()), score.pieces) for score in chosen]
+    truncated = any(score.source_dropped or score.target_dropped for score in chosen)
+    return compared(scored, truncated=truncated)
 
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
@@ -215,15 +217,17 @@ def accuracy_table(
     first, *_ = decisions
     names = [*groups, "all"]
     members = np.array(
-        [[group in ("all", one.groups.get(by)) for group in names] for one in contrasts]
+        [[group in ("all", contrast.groups.get(by)) for group in names] for contrast in contrasts]
     )  # (N, G)
-    _, sources = np.unique([one.source for one in contrasts], return_inverse=True)  # (N,)
+    _, sources = np.unique([contrast.source for contrast in contrasts], return_inverse=True)  # (N,)
     count = int(sources.max()) + 1
     sizes = sum_by_sentence(members, sources, count)  # (S, G)
-    base = np.array([one.won for one in decisions[first]])  # (N,)
+    base = np.array([decision.won for decision in decisions[first]])  # (N,)
     rows = [[] for _ in names]
-    for name, found in decisions.items():
-        outcomes = np.array([(one.won, one.won_by_piece, one.tied) for one in found])  # (N, 3)
+    for name, of_model in decisions.items():
+        outcomes = np.array(
+            [(decision.won, decision.won_by_piece, decision.tied) for decision in of_model]
+        )  # (N, 3)
         gains = outcomes[:, 0].astype(float) - base  # (N,)
         gained = sum_by_sentence(gains[:, None] * members, sources, count)  # (S, G)
         intervals = ratio_intervals(gained, sizes, samples=samples, seed=seed)

@@ -117,8 +117,7 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
                 contrasts.append(Contrast(place, entry.correct, incorrect, labels, entry.where))
             entries.append(entry)
     if not contrasts:
-        what = "there are no contrasts of different translations"
-        raise SynmtError(what, where=", ".join(names))
+        raise SynmtError("there are no contrasts of different translations", where=", ".join(names))
     if identical:
         what = "left out, since both translations are the same"
         _logger.warning(f"{what}: {', '.join(identical)}")
@@ -176,14 +175,17 @@ def _controlled_label(by: str, value: str | int) -> str:
 
 
 def _read_folders(path: Path) -> Iterator[_Entry]:
-    folders = [one for one in (path, *sorted(path.iterdir())) if _texts(one)]
+    folders = [candidate for candidate in (path, *sorted(path.iterdir())) if _texts(candidate)]
     if not folders:
         raise SynmtError("the folder has no contrastive set", where=str(path), allowed=_ALLOWED)
     for folder in folders:
         files = _texts(folder)
         if [file.name.split(".")[0] for file in files] != _FILES:
-            what = "the folder must have one text each of src, correct and incorrect"
-            raise SynmtError(what, where=str(folder), allowed=_ALLOWED)
+            raise SynmtError(
+                "the folder must have one text each of src, correct and incorrect",
+                where=str(folder),
+                allowed=_ALLOWED,
+            )
         groups = {"phenomenon": folder.resolve().name}
         lines = zip(*read_aligned(files), strict=True)
         for number, (source, correct, incorrect) in enumerate(lines, start=1):
@@ -200,8 +202,9 @@ def _texts(folder: Path) -> list[Path]:
 def _read_table(path: Path) -> Iterator[_Entry]:
     names, rows = read_table(path)
     if missing := [name for name in _REQUIRED if name not in names]:
-        what = f"the header has no column {missing[0]}"
-        raise SynmtError(what, where=str(path), allowed=_ALLOWED)
+        raise SynmtError(
+            f"the header has no column {missing[0]}", where=str(path), allowed=_ALLOWED
+        )
     for number, row in enumerate(rows, start=2):
         # the phenomenon is the first grouping
         groups = {"phenomenon": "", **dict(zip(names, row, strict=True))}
@@ -221,8 +224,9 @@ def _read_json(path: Path) -> Iterator[_Entry]:
             yield _pronoun_entry(entry, where) if pronouns else _error_entry(entry, where)
     # a missing key, a value of another type, or half of a surrogate pair
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        what = f"broken, or of another format ({error!r})"
-        raise SynmtError(what, where=where, allowed=_ALLOWED) from None
+        raise SynmtError(
+            f"broken, or of another format ({error!r})", where=where, allowed=_ALLOWED
+        ) from None
 
 
 def _error_entry(entry: dict[str, Any], where: str) -> _Entry:

@@ -83,10 +83,10 @@ class DirectParser:
         self, lines: Sequence[str], arcs: bool, pretokenized: bool
     ) -> list[tuple[Parse, str]]:
         if pretokenized:
-            found = given_tokens(lines)
+            tokenized = given_tokens(lines)
         else:
-            found = self.tokenizer(list(map(evenly_spaced, lines)))
-        parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split()]
+            tokenized = self.tokenizer(list(map(evenly_spaced, lines)))
+        parts = [(index, part) for index, tokens in enumerate(tokenized) for part in tokens.split()]
         # a stable sort from long to short, which packed sequences need
         parts.sort(key=lambda part: -len(part[1].words))
         of_line: list[list[Analysis]] = [[] for _ in lines]
@@ -114,12 +114,14 @@ class DirectParser:
                 parents=[head - 1 if head else word for word, head in enumerate(tree)],
                 relations=[
                     relations[label] if head else "root"
-                    for label, head in zip(own, tree, strict=True)
+                    for label, head in zip(labels_of_part, tree, strict=True)
                 ],
                 tags=[names[tag] or "_" for tag in numbers[number, : len(tree)].tolist()],
                 arcs=self._arcs(table, scores, number) if arcs else None,
             )
-            for number, (part, tree, own) in enumerate(zip(parts, trees, labels, strict=True))
+            for number, (part, tree, labels_of_part) in enumerate(
+                zip(parts, trees, labels, strict=True)
+            )
         ]
 
     def _trees(
@@ -137,15 +139,15 @@ class DirectParser:
             packing.numbers[sentence, place], packing.numbers[sentence, heads[sentence, place]]
         )
         trees = [row[1:length].tolist() for row, length in zip(heads, packing.lengths, strict=True)]
-        found = [
+        labels_of_trees = [
             row[1:length].tolist() for row, length in zip(labels, packing.lengths, strict=True)
         ]
         if self.repairs:
             for number in range(len(trees)):
-                trees[number], found[number] = self._repaired(
-                    table, scores, number, trees[number], found[number]
+                trees[number], labels_of_trees[number] = self._repaired(
+                    table, scores, number, trees[number], labels_of_trees[number]
                 )
-        return trees, found
+        return trees, labels_of_trees
 
     def _repaired(
         self,
@@ -162,13 +164,13 @@ class DirectParser:
         if not head_constraints.find_head_constraint_violations([0, *tree], names):
             return tree, labels
         length = len(tree) + 1
-        heads, found = head_constraints.resolve_head_constraint_violations(
+        heads, new_labels = head_constraints.resolve_head_constraint_violations(
             table[number, :length, :length],
             scores.labels(number),
             np.array([0, *tree]),
             self.parser.model.vocab["deprel"],
         )
-        return heads[1:].tolist(), np.array(found).tolist()
+        return heads[1:].tolist(), np.array(new_labels).tolist()
 
     def _arcs(self, table: npt.NDArray[Any], scores: ParserScores, number: int) -> Arcs:
         length = scores.packing.lengths[number]

@@ -118,8 +118,8 @@ class ParserScores:
 
         left, right = self._biaffine("deprel")  # (N, D), (N, D)
         left, right = (
-            side[torch.from_numpy(each).to(side.device)]
-            for side, each in ((left, words), (right, parents))
+            side[torch.from_numpy(places).to(side.device)]
+            for side, places in ((left, words), (right, parents))
         )
         parts = zip(left.split(_PART), right.split(_PART), strict=True)
         best = [

@@ -65,10 +65,10 @@ class DirectTokenizer:
         texts = [_SPACES.sub(" ", line.rstrip()) for line in lines]
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         ends = self._ends([texts[index] for index in order])
-        found: list[Tokens] = [Tokens([], [])] * len(lines)
+        tokens_of_lines: list[Tokens] = [Tokens([], [])] * len(lines)
         for index, row in zip(order, ends, strict=True):
-            found[index] = self._tokens(texts[index], lines[index], row)
-        return found
+            tokens_of_lines[index] = self._tokens(texts[index], lines[index], row)
+        return tokens_of_lines
 
     def _ends(self, texts: list[str]) -> list[npt.NDArray[Any]]:
         """Find out which characters end a word: texts from long to short -> for each one its

@@ -24,8 +24,8 @@ def factor_signals(
     relations: those that have numbers; an empty list means those of Universal Dependencies and of
         Stanford together.
     """
-    own = {"relation": relation_signal(relations)} if relations else {}
-    return tuple(own.get(name) or feature_signal(name, most=most) for name in names)
+    numbered = {"relation": relation_signal(relations)} if relations else {}
+    return tuple(numbered.get(name) or feature_signal(name, most=most) for name in names)
 
 
 def factor_table(

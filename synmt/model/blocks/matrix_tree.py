@@ -8,8 +8,7 @@ The arcs may cross, and r is the only root. Koo et al. compute Z as the determin
 If two words prefer each other by 40 nats, all digits are lost: 1 - 1 / (1 + e⁻⁴⁰) is 0 in float64.
 The elimination of Grassmann, Taksar & Heyman (1985) never subtracts. In a Markov chain, A =
 exp(scores) are the rates of steps from child to parent, and R = exp(roots) those of leaving the
-chain. The words k = T-1, …, 1 are removed one by one, and steps to k go on to where k
-goes:
+chain. The words k = T-1, …, 1 are removed one by one, and steps to k go on to where k goes:
 
     s_k = Σ_j<k A_kj      A_ij += A_ik A_kj / s_k      R_i += A_ik R_k / s_k      (i, j < k)
     log Z = log R_0 + Σ_k≥1 log s_k
@@ -91,7 +90,8 @@ def _join(
     )
     # Apple's GPUs have no float64
     mask, parents, scores, roots = (
-        one.cpu() if one.device.type == "mps" else one for one in (mask, parents, scores, roots)
+        tensor.cpu() if tensor.device.type == "mps" else tensor
+        for tensor in (mask, parents, scores, roots)
     )
     scores, roots = (
         scores.double().expand(*shape, -1),

@@ -115,15 +115,15 @@ def _pair_scores(q: Tensor, k: Tensor, table: Tensor, index: Tensor) -> Tensor:
     )  # (B, Tq, 1, H, d), (B, 1, Tk, H, d)
     scores = q.new_empty(*index.shape, q.size(1))  # (B, Tq, Tk, H)
     room = table.new_empty(0)
-    for some, these in _parts(index, table[0].numel()):
-        rows = index[some, these]  # (B', Tq', Tk)
+    for sentences, positions in _parts(index, table[0].numel()):
+        rows = index[sentences, positions]  # (B', Tq', Tk)
         # into the same memory each time: new memory takes longer than what is done with it
         torch.index_select(
             table.flatten(1), 0, rows.flatten(), out=room.resize_(rows.numel(), table[0].numel())
         )
         a, b = room.view(*rows.shape, *table.shape[1:]).unbind(3)  # (B', Tq', Tk, H, d) each
-        b.mul_(queries[some, these]).addcmul_(a, keys[some])
-        torch.sum(b, -1, out=scores[some, these])
+        b.mul_(queries[sentences, positions]).addcmul_(a, keys[sentences])
+        torch.sum(b, -1, out=scores[sentences, positions])
     return scores.add_((table[:, 0] * table[:, 1]).sum(-1)[index]).permute(0, 3, 1, 2)
 
 

@@ -4,9 +4,9 @@
 
 distance_ij counts the edges between the words of pieces i and j in the tree; it is 0 between the
 pieces of one word. The distance of EOS to every word is one more than the largest distance between
-two words. The density is not
-normalized: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D
-makes 0 stays 0; it is not masked. Two options guard against wrong parses and overfitting:
+two words. The density is not normalized: its peak is 0.399 for variance 1, and the rows of D do not
+sum to 1. A score that D makes 0 stays 0; it is not masked. Two options guard against wrong parses
+and overfitting:
 
     RS-Sparsing, in training:        D_ij = N(fill; 0, variance)   with probability `resample`
     Wink-Sparsing, always:           S_ij = -∞                     where distance_ij > window

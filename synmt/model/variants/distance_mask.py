@@ -11,9 +11,8 @@ translation.
 
 A piece without a word, such as EOS, attends to itself only, and no word attends to it: the paper's
 trees have words only. In the released code no word attends to itself, because 0, the distance to
-itself, also means that there is no
-arc: `own: false`. Then a word that has no other word in its reach attends to itself; in the code it
-attends to all.
+itself, also means that there is no arc: `own: false`. Then a word that has no other word in its
+reach attends to itself; in the code it attends to all.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ class DistanceMask(Variant):
     ) -> None:
         super().__init__(place)
         self.own = own
-        each = torch.tensor(reach).repeat_interleave(place.heads // len(reach))  # (H,)
-        self.register_buffer("reach", each[:, None, None], persistent=False)  # (H, 1, 1)
+        reaches = torch.tensor(reach).repeat_interleave(place.heads // len(reach))  # (H,)
+        self.register_buffer("reach", reaches[:, None, None], persistent=False)  # (H, 1, 1)
 
     @classmethod
     def check(cls, place: Place, *, reach: tuple[int, ...], **options: Any) -> None:

@@ -123,9 +123,9 @@ class GraphLayer(nn.Module):
         upward = arcs[:, 0] * (up_gate.mT + up_gate_bias).sigmoid()  # (B, T, T)
         downward = arcs[:, 1] * (down_gate + down_gate_bias).sigmoid().mT  # (B, T, T)
         upward, downward = upward.to(up.dtype), downward.to(up.dtype)  # (B, T, T), (B, T, T)
-        own = self.loop_gate(states).sigmoid() * self.loop(states)  # (B, T, D)
+        from_itself = self.loop_gate(states).sigmoid() * self.loop(states)  # (B, T, D)
         return F.relu(
-            own
+            from_itself
             + upward @ up
             + upward.sum(-1, keepdim=True) * up_bias
             + downward @ (down + down_bias)

@@ -85,9 +85,9 @@ class LatentGraph(Variant):
         """Compute s · W s', -inf where there is no parent: (B, T, D), (B, T + 1, D), (B, T) -> (B,
         T, T + 1)."""
         scores = exact(self.query(states) @ places.mT)  # (B, T, T + 1)
-        own = torch.eye(mask.size(1), dtype=torch.bool, device=mask.device)  # (T, T)
+        itself = torch.eye(mask.size(1), dtype=torch.bool, device=mask.device)  # (T, T)
         # the last place is the root
-        hidden = F.pad(~mask[:, None] | own, (0, 1), value=False)  # (B, T, T + 1)
+        hidden = F.pad(~mask[:, None] | itself, (0, 1), value=False)  # (B, T, T + 1)
         return scores.masked_fill(hidden, -torch.inf)
 
     def _loss(

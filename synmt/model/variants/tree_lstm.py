@@ -11,9 +11,9 @@ of the tree. All forget biases begin at 1.
 Here the leaves are pieces, with h = c = their state, and the pieces of a word are joined from left
 to right before the words are. States come from synmt's encoder: a bidirectional LSTM, where the
 paper has a unidirectional one, or a Transformer, whose decoder reads the longer memory as it is.
-The LSTM's attention is the one of synmt (s · W h; the
-paper: s · h). Nodes of one height are computed together. Left out: the paper's output layer
-(BlackOut), and the scores of its search for the length of a translation.
+The LSTM's attention is the one of synmt (s · W h; the paper: s · h). Nodes of one height are
+computed together. Left out: the paper's output layer (BlackOut), and the scores of its search for
+the length of a translation.
 """
 
 from __future__ import annotations
