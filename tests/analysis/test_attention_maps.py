@@ -180,6 +180,6 @@ def test_the_scale_is_shared_and_cut_at_negligible_biases(low, ends):
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize(("pieces", "heads"), [(150, 16), (200, 1)])
+@pytest.mark.parametrize(("pieces", "heads"), [(40, 16), (200, 1)])
 def test_maps_of_a_long_sentence_have_a_limited_size(pieces, heads):
     assert max(draw_maps(shown_map(pieces, heads), system="system").get_size_inches()) < 32

@@ -73,6 +73,8 @@ def make_small(patch):
     """Make the controlled corpus a small one."""
     small = functools.partial(controlled.generate, train=9, valid=3, test=8)
     patch.setattr(controlled, "generate", small)
+    small_hard = functools.partial(controlled.generate_hard, size=2)
+    patch.setattr(controlled, "generate_hard", small_hard)
 
 
 def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypatch):

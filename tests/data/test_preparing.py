@@ -1,7 +1,7 @@
 """The prepared corpus: filters, rows and their trees, interruption, reading back, bad input."""
 
-import subprocess
-import sys
+import os
+import signal
 import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from places import IMPORTABLE
 from preparing import (
     CHAIN,
     PAIRS,
@@ -258,23 +257,25 @@ dropped: duplicate | 1 | 0
 
 # again, interrupted, changed
 
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-import preparing
-from synmt.data import encoding
-encoding.SHARD_LINES = 4
-left = int(sys.argv[2])
-replace = os.replace
-def replace_or_die(*names):
-    global left
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left -= 1
-    replace(*names)
-os.replace = replace_or_die
-preparing.annotated(Path(sys.argv[1]))
-"""
+
+def killed(moment, folder):
+    """Prepare a corpus in a copy of this process that kills itself before a file takes its name;
+    return how it ended."""
+    left, replace = iter(range(moment)), os.replace
+
+    def replace_or_die(*names):
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(*names)
+
+    child = os.fork()
+    if not child:
+        try:
+            os.replace = replace_or_die
+            annotated(folder)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.mark.journey
@@ -287,9 +288,7 @@ def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is
     assert sum(not name.endswith("lock") for name in whole) == 14
     for moment in range(14):
         folder = tmp_path / f"killed-{moment}"
-        command = [sys.executable, "-c", _KILLED, folder, str(moment)]
-        killed = subprocess.run(command, env={"PYTHONPATH": IMPORTABLE, "PATH": ""})
-        assert killed.returncode == -9
+        assert killed(moment, folder) == -signal.SIGKILL
         assert snapshot(folder / "prepared") != whole
         assert snapshot(annotated(folder)[0].folder) == whole
 

@@ -96,7 +96,7 @@ def test_the_file_and_a_recipe_are_all_that_the_package_needs(with_the_example):
     # these files list variants and recipes: in parameters, which have the new names, or in the
     # loops of four tests
     loops = "index or table_of_recipes or every_shipped_recipe_is_named"
-    names = ("variants", "system_pages", "recipes", "paper_recipes", "architecture", "journey")
+    names = ("variants", "system_pages", "paper_recipes")
     # compiling alone takes 8 s
     chosen = f"(tree_relative or tree-relative or {loops}) and not compiles"
     assert count_passed(with_the_example, "-k", chosen, *map(path_of, names)) > 12

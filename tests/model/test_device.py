@@ -15,33 +15,30 @@ from synmt.errors import UsageError
 from synmt.model.device import choose_device, sum_type
 from synmt.training import loss
 
-BATCH = """
-import pathlib, resource, sys, torch
+BATCHES = """
+import pathlib, resource, torch
 from synmt.model.device import keep_freed_memory
+
+def grown():
+    before = resident()
+    blocks = [torch.zeros(5 << 20) for _ in range(10)]
+    del blocks
+    return resident() - before
 
 def resident():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
-if sys.argv[1] == "keep":
-    keep_freed_memory()
-before = resident()
-blocks = [torch.zeros(5 << 20) for _ in range(10)]
-del blocks
-print(resident() - before)
+returned = grown()
+keep_freed_memory()
+print(returned, grown())
 """
 
 
 @pytest.mark.journey
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
 def test_memory_that_has_been_freed_stays_with_the_process():
-    kept, returned = (
-        int(
-            subprocess.run(
-                [sys.executable, "-c", BATCH, which], capture_output=True, check=True
-            ).stdout
-        )
-        for which in ("keep", "return")
-    )
+    done = subprocess.run([sys.executable, "-c", BATCHES], capture_output=True, check=True)
+    returned, kept = map(int, done.stdout.split())
     assert kept > 180 << 20
     assert returned < 20 << 20
 

@@ -39,6 +39,8 @@ CHOICES = [
     }
     for p, n, k in product(range(4), range(2), range(2))
 ]
+# loops take long: every two of positions, norm and kind of norm, but not every three
+PAIRS = [CHOICES[4 * p + 2 * n + (p + n) % 2] for p, n in product(range(4), range(2))]
 MODERN = {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "feed_forward": "swiglu"}
 
 
@@ -153,7 +155,7 @@ def slow_states(model, recipe, source, target):
     return finish(model.decoder_norm, slow_side(model.decoder, x, past, recipe, memory))
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=name_of)
+@pytest.mark.parametrize("choice", PAIRS, ids=name_of)
 def test_it_equals_a_slow_one_gradients_too(choice):
     model = shaken(**choice)
     # loops take long: the seed makes short sentences of several lengths
@@ -351,5 +353,5 @@ def test_it_compiles_as_one_graph():
     torch.compiler.reset()
     # torch 2.6 compiles it in parts
     whole = tuple(map(int, torch.__version__.split(".")[:2])) > (2, 6)
-    compiled = torch.compile(model, fullgraph=whole, backend="aot_eager")
+    compiled = torch.compile(model, fullgraph=whole, backend="eager")
     torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)

@@ -1,5 +1,5 @@
 """Every shipped recipe from its name to scores: download, build, tokenize, parse, prepare, train,
-translate."""
+translate; those whose every part is a part of one before are built only."""
 
 import json
 import shutil
@@ -12,10 +12,10 @@ from tiny import MODEL, write_corpus
 
 from synmt.arrays import SIDES
 from synmt.files.reading import count_lines
-from synmt.model.build import place_variants
+from synmt.model.build import build, place_variants
 from synmt.parsing.models import COMPACT
 from synmt.recipe.catalogue import shipped_recipes
-from synmt.recipe.load import load_recipe
+from synmt.recipe.load import load_recipe, recipe_values
 from synmt.run_folder import Run
 from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
@@ -26,6 +26,57 @@ from synmt.training.tree_sources import tree_requirements
 pytestmark = pytest.mark.journey
 
 LANGUAGES = ("ar", "de", "it", "ja", "ru", "tr", "zh")
+
+PARTS = """
+corpus source target text target_text filters vocabulary
+syntax tasks model.architecture vocabulary.kind parser.control parser.rewire
+model
+parser target_parser tasks
+training decoding evaluation
+"""
+"""The keys whose values, without the sizes of their numbers, decide what a step of the way runs:
+the data, the model that reads syntax, its layers, the trees, training and scores."""
+
+
+def _parts(name):
+    """Describe the parts of a recipe: lines of PARTS with the values of this recipe."""
+    values = recipe_values(load_recipe(name))
+    # of variants that are read, and of sizes that `_small` keeps
+    values["model"] = {
+        k: v for k, v in values["model"].items() if k not in ("size", "encoder_heads")
+    }
+    for keys in PARTS.strip().splitlines():
+        found = {}
+        for key in keys.split():
+            section, _, own = key.partition(".")
+            found[key] = values[section][own] if own else values[section]
+        yield json.dumps(_signs(found), sort_keys=True, default=str)
+
+
+def _signs(values):
+    """Replace numbers by whether they are above 0, and lists by their different items."""
+    if isinstance(values, dict):
+        return {key: _signs(value) for key, value in values.items()}
+    if isinstance(values, list):
+        items = [_signs(value) for value in values]
+        return [item for place, item in enumerate(items) if item not in items[:place]]
+    return values > 0 if isinstance(values, int | float) else values
+
+
+def _with_a_new_part(names):
+    """Choose the recipes with a part that no recipe before them has."""
+    seen, chosen = set(), []
+    for name in names:
+        new = set(_parts(name)) - seen
+        seen |= new
+        if new:
+            chosen.append(name)
+    return chosen
+
+
+NAMES = sorted(shipped_recipes())
+TRAINED = _with_a_new_part(NAMES)
+ALIKE = [name for name in NAMES if name not in set(TRAINED)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -66,8 +117,9 @@ def data(tmp_path_factory):
     return tmp_path_factory.mktemp("data")
 
 
-@pytest.mark.parametrize("name", sorted(shipped_recipes()))
-def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, data, tmp_path):
+@pytest.fixture
+def recipe(name, parsers, featured):
+    """Load a recipe and make everything small that only takes time."""
     plain = load_recipe(name)
     models = featured if tree_requirements(plain)["source"].of_parser else parsers
     # the filter of languages has its own tests
@@ -75,11 +127,27 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, da
         vocabulary.size=700 vocabulary.min_frequency=1 filters.language=false
         parser.model={models} parser.workers=1 target_parser.model={models} target_parser.workers=1
         training.max_steps=2 training.batch_tokens=100 training.validate_every=2 training.device=cpu
+        training.accumulate={min(plain.training.accumulate, 2)}
         training.validation_beam_size={int(plain.training.best == "bleu")}
         decoding.beam_size=2 decoding.max_length_ratio=0.1 decoding.max_length_extra=1
     """
     recipe = load_recipe(name, [*small.split(), *_without_kytea(plain), *_small(plain)])
     assert (recipe.syntax, recipe.corpus) == (plain.syntax, plain.corpus)
+    return recipe
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_it_can_be_prepared_and_has_a_model(recipe, data):
+    assert not [step.problem for step in plan_preparation(recipe, data=data) if step.problem]
+    punctuation = {"source": (5,), "target": (5,)}
+    sizes = {"source_pieces": 9, "target_pieces": 9, "punctuation": punctuation}
+    assert any(
+        weight.numel() for weight in build(recipe.model, recipe.syntax, **sizes).parameters()
+    )
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_it_trains_two_steps_and_scores_its_test_set(recipe, data, tmp_path):
     run = Run(tmp_path / recipe.name)
     # a dry run before and after
     assert not [step.problem for step in plan_preparation(recipe, data=data) if step.problem]

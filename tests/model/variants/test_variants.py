@@ -257,7 +257,8 @@ def test_it_compiles_with_others_as_one_graph(cases):
     _, batch = random_batch(model, [4, 2])
     # what was compiled for the models before counts against the limit of this one
     torch.compiler.reset()
-    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    # one graph or several: no backend has a say; the test below traces gradients, too
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)
 
 
@@ -270,8 +271,9 @@ def test_path_relations_compile_as_several_graphs():
         [case.values[0] for case in DEFAULTS if case.values[0]["name"] == "path_relations"]
     )
     torch.compiler.reset()
-    compiled = torch.compile(model, dynamic=True, backend="aot_eager")
-    for words in ([4, 2], [7, 3, 5]):
+    compiled = torch.compile(model, dynamic=True, backend="eager")
+    # other numbers of words and pieces than the graphs were made for
+    for words in ([7, 3, 5], [9, 6, 4]):
         _, batch = random_batch(model, words)
         torch.testing.assert_close(
             compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5
