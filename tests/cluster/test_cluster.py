@@ -340,7 +340,8 @@ def test_a_wrong_address_is_a_message(monkeypatch, address):
 @ignoring
 def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monkeypatch):
     # the files of the parser travel; it is not loaded, since that takes seconds
-    make_run(place / "run", PASCAL)
+    short = {"batch_size": 4, "max_length_ratio": 0.25, "max_length_extra": 2}
+    make_run(place / "run", PASCAL, decoding=short)
     make_run(place / "plain", parser=False)
     source = place / "corpus" / "train.en"
     shutil.copy(place / "corpus" / "train.de", place / "other.de")
