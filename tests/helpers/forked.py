@@ -20,7 +20,8 @@ from synmt.cli import main
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["ranks", "killing", "distributed.cli.dask_scheduler", "distributed.cli.dask_worker"]
+    """ranks killing filelock stanza.pipeline.core synmt.cli.train synmt.fast.modules
+    synmt.training.grid distributed.cli.dask_scheduler distributed.cli.dask_worker""".split()
 )
 _LONGEST = 300
 
