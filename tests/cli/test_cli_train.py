@@ -35,8 +35,8 @@ def scene(place, name, *overrides, data="data", **trap):
     return {"arguments": [*map(str, arguments)], **trap}
 
 
-# killed at the beginning, in the middle of writing a checkpoint, and towards the end, over and over:
-# each life begins with what the last one left
+# killed at the beginning, in the middle of writing a checkpoint, and towards the end, over and
+# over: each life begins with what the last one left
 LIVES = """
     early update:1 update:3 write:2 log:2 remove:1
     late update:5 write:3 remove:2 log:1
