@@ -8,11 +8,13 @@ from unittest.mock import patch
 import pytest
 from corpus_server import serving
 from forked import Piped, run_command
+from places import TESTS
 from preparing import corpus_of
 from public_archives import plain, table, tgz
 from sentences import lines as sentences
 from tiny import fail, lines_of, succeed, write_recipe
 
+from synmt.corpora import mtdata_index
 from synmt.data.corpus import PreparedCorpus, is_complete
 
 pytestmark = pytest.mark.journey
@@ -100,6 +102,8 @@ def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, m
     crawled = {f"commoncrawl.de-en.{one}": plain(sentences(one, 20, 5)) for one in ("de", "en")}
     files = {news: gzip.compress(table("de", "en", 24, 0)), crawl: tgz(crawled)}
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    # mtdata needs half a minute to make it
+    monkeypatch.setattr(mtdata_index, "_index", lambda: TESTS / "mtdata-index.jsonl")
     monkeypatch.chdir(tmp_path)
     Path("mix.yaml").write_text(
         "source: en\ntarget: de\n"

@@ -35,17 +35,11 @@ def scene(place, name, *overrides, data="data", **trap):
     return {"arguments": [*map(str, arguments)], **trap}
 
 
-# killed at the beginning, in the middle of writing a checkpoint, and towards the end; the last one
-# over and over: each life begins with what the last one left
+# killed at the beginning, in the middle of writing a checkpoint, and towards the end, over and
+# over: each life begins with what the last one left
 LIVES = """
-    one update:1
-    two update:5
-    three write:4
-    four write:7
-    five log:2
-    six log:5
-    seven remove:1
-    eight remove:2
+    early update:1 update:3 write:2 log:2 remove:1
+    late update:5 write:3 remove:2 log:1
     cat update:3 update:3 rename:3 renamed:3 sync:7
 """
 
@@ -83,9 +77,10 @@ def test_a_restart_by_torchrun_does_not_overwrite_what_it_began(finished):
 
 
 def test_a_kill_while_parsing_or_preparing_is_made_good(place):
-    scenes = [scene(place, "parsed", "parser.control=none")]
+    parsed = ("parser.control=none", "training.max_steps=4")
+    scenes = [scene(place, "parsed", *parsed)]
     for number, pattern in enumerate((".conllu.gz", "corpus.json")):
-        again = scene(place, f"killed-{number}", "parser.control=none", data=f"data-{number}")
+        again = scene(place, f"killed-{number}", *parsed, data=f"data-{number}")
         scenes += [{**again, "rename": pattern}, again]
     played = play(*scenes)
     assert [done["code"] for done in played] == [0, *[-signal.SIGKILL, 0] * 2], played

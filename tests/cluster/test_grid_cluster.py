@@ -24,6 +24,7 @@ from synmt.cluster.shipment import Kit
 from synmt.errors import SynmtError
 from synmt.evaluation import comparison
 from synmt.files.reading import stored_sha256
+from synmt.parallel import processes
 from synmt.parallel.engine import using_cluster
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.load import load_recipe
@@ -37,7 +38,7 @@ pytestmark = [
     pytest.mark.usefixtures("offline"),
     pytest.mark.filterwarnings("ignore"),
 ]
-SHORT = {"max_steps": 24, "validate_every": 12, "validation_beam_size": 1, "log_every": 4}
+SHORT = {"max_steps": 12, "validate_every": 6, "validation_beam_size": 1, "log_every": 4}
 SHORT = {**TRAINING, **SHORT, "save_every": 2}
 GREEDY = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
 
@@ -48,6 +49,12 @@ def cluster(tmp_path_factory):
     made = LocalCluster(tmp_path_factory.mktemp("cluster"), preload="slow_trainer.py")
     yield made
     made.stop()
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch):
+    """Do not wait long for workers that join."""
+    monkeypatch.setattr(processes, "_LOOK", 0.1)
 
 
 @pytest.fixture
@@ -117,7 +124,7 @@ def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(
     command = "train plain.yaml broken.yaml pascal.yaml --runs there --data data --cluster"
     there = cluster.complete(2)
     killed = cluster.workers.pop()
-    with once(begun_at(scratch, 6), killed.kill):
+    with once(begun_at(scratch, 4), killed.kill):
         done = synmt(*command.split(), there)
     said = done.stderr.decode()
     assert done.returncode == 1
@@ -146,7 +153,7 @@ def test_a_grid_that_is_stopped_comes_back_and_goes_on_anywhere(cluster, place, 
     assert last == GridRecord("interrupted", [], [], {})
     assert not list(scratch.iterdir())
     reached = int(Run(place / "stopped" / "plain").checkpoints()[-1].name[-8:])
-    assert 0 < reached < 24
+    assert 0 < reached < 12
     assert not Run(place / "stopped" / "pascal").checkpoints()
     # one goes on here, the other one on the cluster
     here = list(steps_of(place, "stopped", "plain"))
@@ -216,7 +223,7 @@ def test_what_was_trained_for_a_driver_that_is_gone_is_there_for_the_next_one(
         list(steps_of(place, "gone", "plain"))
     assert not Run(place / "gone" / "plain").checkpoints()
     list(steps_of(place, "gone", "plain"))
-    assert gone[0] == 0 < gone[1] < 24
+    assert gone[0] == 0 < gone[1] < 12
     assert_trained(place, "gone", "plain")
     assert not list((tmp_path / "cache" / "workers" / "runs").iterdir())
 
@@ -300,7 +307,7 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, pretend, monkeypatc
 
 def test_the_content_of_a_run_folder_is_written_as_it_is_and_others_are_removed(place, tmp_path):
     whole, other = pack(Run(place / "here" / "plain")), Run(tmp_path / "plain")
-    assert newest_step(whole) == "step-00000024"
+    assert newest_step(whole) == "step-00000012"
     old = ("lock", "checkpoints/step-00000002/state.json", "tests/old/x", "run.json")
     unpack(other, dict.fromkeys(old, b"{}"))
     unpack(other, whole)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from functools import cache
 from itertools import cycle, islice
 from multiprocessing import active_children
 from types import SimpleNamespace
@@ -22,12 +23,12 @@ from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
 from synmt.evaluation.model_scores import PairOptions, score_files
 from synmt.parallel import processes, worker_log
+from synmt.parallel.processes import Pool
 
 pytestmark = pytest.mark.journey
 
-COUNT = 130
-"""A batch of one sentence makes windows of 16 lines, and two processes that load the models need
-four windows each."""
+COUNT = 52
+"""A batch of one sentence makes windows of 16 lines: two for each of two processes."""
 SHORT = {"batch_size": 4, "max_length_ratio": 0.25, "max_length_extra": 2}
 LINES = [f"{line} {number}" for number, line in enumerate(islice(cycle([*TEXT[:3], ""]), COUNT))]
 TRANSLATE = "translate text --run run --parses trees"
@@ -45,29 +46,46 @@ def place(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def started(place):
+    """Start two processes there, which load torch once for several works."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        pool = Pool(2)
+    yield pool
+    pool.end()
+
+
 @pytest.fixture
-def works(monkeypatch):
-    """Record how many processes each work has, and how they start."""
+def works(monkeypatch, request):
+    """Record how many processes each work has, and how they start; those that load the models have
+    started already."""
     pools = []
 
-    class Recorded(processes.Pool):
-        def __init__(self, workers, *, inherited=None):
-            pools.append((workers, "spawn" if inherited is None else "fork"))
+    class Forked(Pool):
+        def __init__(self, workers, *, inherited):
+            pools.append((workers, "fork"))
             super().__init__(workers, inherited=inherited)
 
-    for module in (processes, remote):
-        monkeypatch.setattr(module, "Pool", Recorded)
+    def find(workers):
+        pools.append((workers, "spawn"))
+        pool = request.getfixturevalue("started")
+        return SimpleNamespace(run=pool.run, end=int, busy=False)
+
+    monkeypatch.setattr(remote, "Pool", Forked)
+    monkeypatch.setattr(processes, "Pool", find)
     return pools
 
 
 @pytest.fixture(params=["fork", "spawn"])
 def start(request, monkeypatch):
-    """Let processes be copies, or load the models."""
+    """Let processes be copies, or load the models; two are enough for a text of a few windows."""
     if request.param == "fork" and sys.platform != "linux":
         pytest.skip("processes are copied on Linux only")
     # a worker of the tests has threads of its own, which hold no lock that a copy needs
     monkeypatch.setattr(remote, "can_fork", lambda: request.param == "fork")
     monkeypatch.setattr(remote, "_LINES", COUNT // 2)
+    monkeypatch.setattr(remote, "_WINDOWS", 1)
     return 2, request.param
 
 
@@ -84,19 +102,26 @@ def run(place, command, threads, made=succeed):
     ],
 )
 def test_processes_write_what_one_writes(place, works, start, command):
-    alone = run(place, command, 1)
+    output, said = of_one_process(place, command)
     assert not works
     there = run(place, command, 2)
-    assert there.stdout == alone.stdout
-    assert there.stderr.splitlines()[-1:] == alone.stderr.splitlines()[-1:]
+    assert (there.stdout, there.stderr.splitlines()[-1:]) == (output, said)
     assert works == [start]
 
 
-def test_two_models_score_by_turns(place, works, monkeypatch):
+@cache
+def of_one_process(place, command):
+    alone = run(place, command, 1)
+    return alone.stdout, alone.stderr.splitlines()[-1:]
+
+
+def test_two_models_score_by_turns(place, works, started, monkeypatch):
     # there are copies for the first model; the second one finds threads
     forks = iter([True, False])
     monkeypatch.setattr(remote, "can_fork", lambda: next(forks, False))
     monkeypatch.setattr(remote, "_LINES", COUNT // 2)
+    monkeypatch.setattr(remote, "_WINDOWS", 1)
+    before = {*active_children()}
     make_run(place / "other", max_pieces=40)
     files = {"source": place / "text", "target": place / "target", "parses": place / "trees"}
     pairs = [PairOptions(model=place / name, **files, batch_size=1) for name in ("run", "other")]
@@ -109,7 +134,7 @@ def test_two_models_score_by_turns(place, works, monkeypatch):
     there, alone = np.array(scores, dtype=float)
     assert len(np.unique(alone[~np.isnan(alone)].round(3))) > COUNT
     np.testing.assert_allclose(there, alone, atol=1e-4)
-    assert not active_children()
+    assert {*active_children()} == before
 
 
 def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkeypatch):
@@ -169,7 +194,8 @@ def test_a_process_with_another_thread_is_not_copied():
         timer.join()
 
 
-def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch, start):
+@pytest.mark.usefixtures("works", "start")
+def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "_translate", _warn)
     # what this process has shown before
     worker_log._known.clear()
@@ -181,6 +207,7 @@ def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch, sta
 def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
     place, monkeypatch, start
 ):
+    before = {*active_children()}
     (place / "out").write_text("old\n")
     monkeypatch.setattr(remote, "_translate", _die)
     error = run(place, f"{TRANSLATE} -o out", 2, lambda *typed, **how: fail(1, *typed, **how))
@@ -189,7 +216,7 @@ def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
     assert "fewer processes: `--threads 1`" in error
     assert (place / "out").read_text() == "old\n"
     # the thread that has waited for a process may not have noted its end yet
-    assert not [child for child in active_children() if exists(child.pid)]
+    assert not [child for child in {*active_children()} - before if exists(child.pid)]
 
 
 def exists(process):
@@ -210,8 +237,9 @@ def _die(translator, requests):
 
 
 def test_control_c_ends_the_processes_too(place):
-    many = write_lines(place / "many", LINES * 200)
-    options = f"--run {place}/run --batch-size 1 --threads 2"
+    make_run(place / "plain", parser=False)
+    many = write_lines(place / "many", LINES * 400)
+    options = f"--run {place}/plain --batch-size 1 --threads 2"
     with Piped("translate", many, *options.split()) as process:
         assert process.stdout.readline()
         process.signal(signal.SIGINT)

@@ -19,9 +19,10 @@ from places import IMPORTABLE
 from synmt.cli import main
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
-    ["ranks", "killing", "distributed.cli.dask_scheduler", "distributed.cli.dask_worker"]
-)
+# what commands would load in every process
+_COMMANDS = ["stanza.pipeline.core", "synmt.cli.train", "synmt.fast.modules", "synmt.training.grid"]
+_DASK = ["distributed.cli.dask_scheduler", "distributed.cli.dask_worker"]
+_CONTEXT.set_forkserver_preload(["ranks", "killing", "filelock", *_COMMANDS, *_DASK])
 _LONGEST = 300
 
 

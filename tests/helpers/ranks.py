@@ -158,7 +158,7 @@ def launch(count, port, work, *arguments):
         f"--nproc-per-node={count}",
         f"--master-port={port}",
         "--max-restarts=1",
-        "--start-method=forkserver",
+        "--start-method=fork",
     ]
     elastic_launch(config_from_args(parse_args([*options, "unused"]))[0], work)(*arguments)
 

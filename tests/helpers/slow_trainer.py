@@ -8,7 +8,7 @@ from synmt.training.trainer import Trainer
 
 def slowed(update):
     def slow(self, batches):
-        time.sleep(0.05)
+        time.sleep(0.1)
         if "broken" in self.recipe.name:
             raise RuntimeError("CUDA error: unspecified launch failure")
         return update(self, batches)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.journey
 TORCHRUN = "WORLD_SIZE=2 RANK=1 LOCAL_RANK=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29519"
 
 
-@pytest.mark.parametrize("count", [2, 4, 8])
+@pytest.mark.parametrize("count", [2, 8])
 def test_processes_equal_one_that_accumulates_with_every_variant(tmp_path, count):
     log = tmp_path / "log"
     assert run_together(count, train_variants, tmp_path, log=log) == [0] * count, log.read_text()
