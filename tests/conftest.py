@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,16 +98,14 @@ def _parsers_loaded_once() -> Iterator[None]:
     """
     from synmt.parsing import pipeline
 
-    loaded, load = dict[object, object](), pipeline._pipeline
+    load = pipeline._pipeline
+    loaded = cache(lambda files, *how: load(*how))
 
     def once(folder: Path, *how: object) -> object:
         if os.environ.get("PYTEST_CURRENT_TEST", "").startswith(LOADING):
             return load(folder, *how)
-        states = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
-        files = tuple((path, one.st_ino, one.st_size, one.st_mtime_ns) for path, one in states)
-        if (files, how) not in loaded:
-            loaded[files, how] = load(folder, *how)
-        return loaded[files, how]
+        states = map(os.stat, sorted(folder.rglob("*")))
+        return loaded(tuple((one.st_ino, one.st_mtime_ns) for one in states), folder, *how)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_pipeline", once)

@@ -3,7 +3,6 @@ stay the same."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import shutil
@@ -21,6 +20,7 @@ from results_plan import Plan, fingerprint
 # they load matplotlib and scipy, and read all recipes
 pytestmark = pytest.mark.journey
 
+BLEU = results_compared._BLEU
 PLANS = sorted((ROOT / "results").glob("*.yaml"))
 CONTROLLED = Plan.load(ROOT / "results/controlled.yaml")
 
@@ -71,29 +71,20 @@ def test_other_trees_are_those_of_the_recipes():
     assert trees["pascal, rewired 50 %"] == "rewired 50%"
 
 
-def quick_bleu(measure):
-    """Compute sacreBLEU's score of counts, to the last bit, without the objects and checks around
-    it: pages need it 1,500,000 times. Every 500th score is that of sacreBLEU, too."""
-    calls = itertools.count()
-
-    def bleu(totals):
-        length, wanted, *counts = totals.tolist()
-        if 0.0 in counts or not length:
-            return measure(totals)
-        short = math.exp(1 - wanted / length) if length < wanted else 1.0
-        right, made = counts[:4], counts[4:]
-        logs = [math.log(100.0 * one / of) for one, of in zip(right, made, strict=True)]
-        score = short * math.exp(sum(logs) / 4)
-        assert next(calls) % 500 or score == measure(totals)
-        return score
-
-    return bleu
+def quick_bleu(totals):
+    """Compute the BLEU of counts to the last bit like sacreBLEU, without the objects and checks
+    around it: pages need it 1,500,000 times."""
+    length, wanted, *counts = totals.tolist()
+    if 0 in counts:
+        return BLEU(totals)
+    logs = [math.log(100 * right / made) for right, made in zip(counts, counts[4:], strict=False)]
+    return math.exp(min(0, 1 - wanted / length)) * math.exp(sum(logs) / 4)
 
 
 def test_the_pages_say_what_the_results_say(tmp_path, monkeypatch):
     for name in ("results", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    monkeypatch.setattr("results_compared._BLEU", quick_bleu(results_compared._BLEU))
+    monkeypatch.setattr("results_compared._BLEU", quick_bleu)
     monkeypatch.setattr("sys.argv", ["results_page.py", "--root", str(tmp_path)])
     results_page.main()
     for page in (ROOT / "docs").rglob("*.md"):

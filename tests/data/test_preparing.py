@@ -261,21 +261,14 @@ dropped: duplicate | 1 | 0
 def killed(moment, folder):
     """Prepare a corpus in a copy of this process that kills itself before a file takes its name;
     return how it ended."""
-    left, replace = iter(range(moment)), os.replace
-
-    def replace_or_die(*names):
-        if next(left, None) is None:
-            os.kill(os.getpid(), signal.SIGKILL)
-        replace(*names)
-
-    child = os.fork()
-    if not child:
-        try:
-            os.replace = replace_or_die
-            annotated(folder)
-        finally:
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if child := os.fork():
+        return os.waitpid(child, 0)[1]
+    left, end = [os.replace] * moment, partial(os.kill, os.getpid(), signal.SIGKILL)
+    os.replace = lambda *names: left.pop()(*names) if left else end()
+    try:
+        annotated(folder)
+    finally:
+        os._exit(1)
 
 
 @pytest.mark.journey
@@ -288,7 +281,7 @@ def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is
     assert sum(not name.endswith("lock") for name in whole) == 14
     for moment in range(14):
         folder = tmp_path / f"killed-{moment}"
-        assert killed(moment, folder) == -signal.SIGKILL
+        assert killed(moment, folder) == signal.SIGKILL
         assert snapshot(folder / "prepared") != whole
         assert snapshot(annotated(folder)[0].folder) == whole
 

@@ -1,5 +1,4 @@
-"""Small parallel texts with trees, and the prepared corpora that are made of them; loads no torch,
-for processes that are killed."""
+"""Small parallel texts with trees, and the prepared corpora that are made of them."""
 
 from __future__ import annotations
 

@@ -39,8 +39,6 @@ CHOICES = [
     }
     for p, n, k in product(range(4), range(2), range(2))
 ]
-# loops take long: every two of positions, norm and kind of norm, but not every three
-PAIRS = [CHOICES[4 * p + 2 * n + (p + n) % 2] for p, n in product(range(4), range(2))]
 MODERN = {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "feed_forward": "swiglu"}
 
 
@@ -155,7 +153,7 @@ def slow_states(model, recipe, source, target):
     return finish(model.decoder_norm, slow_side(model.decoder, x, past, recipe, memory))
 
 
-@pytest.mark.parametrize("choice", PAIRS, ids=name_of)
+@pytest.mark.parametrize("choice", CHOICES, ids=name_of)
 def test_it_equals_a_slow_one_gradients_too(choice):
     model = shaken(**choice)
     # loops take long: the seed makes short sentences of several lengths
