@@ -8,7 +8,7 @@ import time
 
 import pytest
 from flat_parser import group_lives
-from forked import Forked, Piped, run_command
+from forked import Forked, Piped, run_command, wait_for
 from tiny import environment, synmt
 
 from synmt.syntax.conllu import read_parses
@@ -119,11 +119,7 @@ def test_ctrl_c_ends_with_130_and_the_next_run_continues(tmp_path, workers):
     arguments = ("parse", tmp_path / "text.en", "-o", target, "--shard-lines", 25, "--workers")
     log = tmp_path / "log"
     process = Forked(run_command, *map(str, arguments), str(workers), log=log)
-    limit = time.monotonic() + 120
-    while not list((tmp_path / "out.conllu.parts").glob("*.json")):
-        assert time.monotonic() < limit
-        assert process.poll() is None
-        time.sleep(0.1)
+    wait_for(lambda: list((tmp_path / "out.conllu.parts").glob("*.json")), 120)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == 130
     errors = log.read_bytes()
@@ -131,9 +127,7 @@ def test_ctrl_c_ends_with_130_and_the_next_run_continues(tmp_path, workers):
     assert b"Traceback" not in errors
     assert not target.exists()
     # Python's helper process ends shortly after our last one
-    while group_lives(process.pid):
-        assert time.monotonic() < limit, "a process is still working"
-        time.sleep(0.02)
+    wait_for(lambda: not group_lives(process.pid), 120)
     # one process, which has loaded the parser already, does the rest
     done = synmt(*arguments, 1)
     assert done.returncode == 0, done.stderr

@@ -54,7 +54,7 @@ def test_a_run_that_is_killed_at_any_moment_ends_bit_for_bit_as_one_that_is_not(
     assert whole["code"] == 0, whole["errors"]
     for asked, done in zip(scenes[1:], played, strict=True):
         assert done["code"] == (-signal.SIGKILL if "kill" in asked else 0), (asked, done)
-    for name in {*LIVES.split()} - {*re.findall(r"\S+:\d", LIVES)}:
+    for name in ("early", "late", "cat"):
         assert_same_run(place / "runs" / "whole", place / "runs" / name)
     assert not list(place.rglob(".*"))
 

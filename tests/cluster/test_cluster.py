@@ -96,7 +96,7 @@ def lasting():
 def alone(folder, seconds):
     """Start a cluster without workers for work that must end in time."""
     pytest.importorskip("distributed")
-    made, too_long = LocalCluster(folder, preload=""), threading.Timer(seconds, interrupt_main)
+    made, too_long = LocalCluster(folder), threading.Timer(seconds, interrupt_main)
     try:
         made.complete(0)
         too_long.start()
@@ -243,10 +243,12 @@ def test_long_work_goes_to_workers_with_a_gpu(cluster, tmp_path):
 
 @ignoring
 def test_what_kills_every_worker_is_an_error_on_one_worker_that_starts_again_each_time(tmp_path):
+    few = {"allowed_failures": 1}
     message = f"{tmp_path}: 2 workers died while they worked on the same shard"
     with alone(tmp_path, 120) as cluster, using_cluster(cluster.file):
         with client_of(cluster) as client:
-            client.run_on_scheduler(allow_one_failure)
+            # by default three, and each worker that starts needs a second
+            client.run_on_scheduler(lambda dask_scheduler: vars(dask_scheduler).update(few))
         cluster.join(nanny=True)
         run = partial(cluster_in_use().run, worker_of, None, where=tmp_path)
         lost, worked = sorted(run(iter([13, 1]), long=lasting()))
@@ -254,11 +256,6 @@ def test_what_kills_every_worker_is_an_error_on_one_worker_that_starts_again_eac
             list(run(iter([13])))
     assert lost.startswith(f"13: {message}")
     assert worked.startswith("tcp://")
-
-
-def allow_one_failure(dask_scheduler):
-    # by default three, and each worker that starts needs a second
-    dask_scheduler.allowed_failures = 1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-from functools import cache
 from itertools import cycle, islice
 from multiprocessing import active_children
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from forked import Piped
+from forked import Piped, wait_for
 from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import fail, succeed, write_lines
 
@@ -62,18 +61,15 @@ def works(monkeypatch, request):
     started already."""
     pools = []
 
-    class Forked(Pool):
-        def __init__(self, workers, *, inherited):
-            pools.append((workers, "fork"))
-            super().__init__(workers, inherited=inherited)
-
-    def find(workers):
-        pools.append((workers, "spawn"))
+    def find(workers, **inherited):
+        pools.append((workers, "fork" if inherited else "spawn"))
+        if inherited:
+            return Pool(workers, **inherited)
         pool = request.getfixturevalue("started")
         return SimpleNamespace(run=pool.run, end=int, busy=False)
 
-    monkeypatch.setattr(remote, "Pool", Forked)
-    monkeypatch.setattr(processes, "Pool", find)
+    for module in (processes, remote):
+        monkeypatch.setattr(module, "Pool", find)
     return pools
 
 
@@ -102,17 +98,12 @@ def run(place, command, threads, made=succeed):
     ],
 )
 def test_processes_write_what_one_writes(place, works, start, command):
-    output, said = of_one_process(place, command)
-    assert not works
-    there = run(place, command, 2)
-    assert (there.stdout, there.stderr.splitlines()[-1:]) == (output, said)
-    assert works == [start]
-
-
-@cache
-def of_one_process(place, command):
-    alone = run(place, command, 1)
-    return alone.stdout, alone.stderr.splitlines()[-1:]
+    ends = []
+    for threads, own in ((1, []), (2, [start])):
+        done = run(place, command, threads)
+        ends.append((done.stdout, done.stderr.splitlines()[-1:]))
+        assert works == own
+    assert ends[0] == ends[1]
 
 
 def test_two_models_score_by_turns(place, works, started, monkeypatch):
@@ -216,15 +207,7 @@ def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
     assert "fewer processes: `--threads 1`" in error
     assert (place / "out").read_text() == "old\n"
     # the thread that has waited for a process may not have noted its end yet
-    assert not [child for child in {*active_children()} - before if exists(child.pid)]
-
-
-def exists(process):
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    wait_for(lambda: {*active_children()} <= before, 5)
 
 
 def _warn(translator, requests):
@@ -237,9 +220,8 @@ def _die(translator, requests):
 
 
 def test_control_c_ends_the_processes_too(place):
-    make_run(place / "plain", parser=False)
     many = write_lines(place / "many", LINES * 400)
-    options = f"--run {place}/plain --batch-size 1 --threads 2"
+    options = f"--run {place}/run --batch-size 1 --threads 2"
     with Piped("translate", many, *options.split()) as process:
         assert process.stdout.readline()
         process.signal(signal.SIGINT)

@@ -46,11 +46,10 @@ class LocalCluster:
 
     def join(self, preload: str = "", *options: str, nanny: bool = False) -> Forked:
         """Start another worker, which has an empty cache; a nanny starts it again when it dies."""
-        code = preload or self.preload
+        code = str(HERE / (preload or self.preload))
         where = ("--scheduler-file", self.file, "--local-directory", str(self.folder))
-        how = ("--nthreads", "1", "--nanny" if nanny else "--no-nanny")
-        loads = ("--preload", str(HERE / code)) if code else ()
-        self.workers.append(self._start("worker", *how, *loads, *where, *options))
+        how = ("--nthreads", "1", "--preload", code, "--nanny" if nanny else "--no-nanny")
+        self.workers.append(self._start("worker", *how, *where, *options))
         return self.workers[-1]
 
     def _start(self, kind: str, *options: str) -> Forked:

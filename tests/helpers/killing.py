@@ -41,31 +41,27 @@ def play(scenes: list[dict], results: Path) -> None:
 
 
 def play_one(scene):
-    """Run one scene in a child; gives its exit code (negative: the signal), standard error and
-    events."""
+    """Run one scene in a child; gives its exit code (negative: the signal), and standard
+    error."""
     errors, write_end = os.pipe()
-    facts, facts_end = os.pipe()
     child = os.fork()
     if not child:
         os.dup2(write_end, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.close(errors)
-        act(scene, facts_end)
+        act(scene)
     os.close(write_end)
-    os.close(facts_end)
     said = b""
     with open(errors, "rb", buffering=0) as stream:
         while chunk := stream.read(1 << 16):
             said += chunk
             if "signal" in scene and b"step " in said:
                 os.kill(child, scene.pop("signal"))
-    with open(facts, "rb") as stream:
-        counted = stream.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return {"code": code, "errors": said.decode(), "events": json.loads(counted or b"{}")}
+    return {"code": code, "errors": said.decode()}
 
 
-def act(scene, facts_end):
+def act(scene):
     """Be the child."""
     lie_in_wait(scene)
     # tables are made in a moment
@@ -79,8 +75,6 @@ def act(scene, facts_end):
         code = leaving.code or 0
     finally:
         sys.stderr.flush()
-        with open(facts_end, "w") as stream:
-            json.dump(happened, stream)
         os._exit(code)
 
 
