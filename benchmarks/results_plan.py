@@ -212,4 +212,10 @@ def fingerprint(recipe: Recipe) -> str:
     for section, keys in _OF_THE_MACHINE.items():
         for key in keys:
             values[section].pop(key, None)
+    # keys that came after the first results
+    new = [(values["model"], "output_bias"), (values["training"], "pretrained_rate")]
+    new += [(variant, "warm") for variant in values["syntax"]["variants"]]
+    for part, key in new:
+        if part.get(key) in (False, 0, 1.0):
+            del part[key]
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

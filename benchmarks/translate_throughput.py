@@ -29,13 +29,12 @@ os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024")
 import measuring
 import numpy as np
 import torch
-from ctranslate2_peer import write_ctranslate2
 
 from synmt.data.batch import collate_source
 from synmt.decode.next_piece import limits_of
 from synmt.decode.translator import Translator
+from synmt.exchange.export import export
 from synmt.files.reading import read_lines
-from synmt.model.transformer import Transformer
 
 BASE = "CTranslate2 float32, 1 x 2"
 _THEIR_BATCH = 64
@@ -92,8 +91,8 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
         for threads in (1, 2):
             yield f"synmt {precision}, {threads}", partial(translate, translator, threads)
     first = ours["float32"]
-    assert isinstance(first.model, Transformer)
-    write_ctranslate2(first.model, first.models[0].recipe.model, folder)
+    recipe = first.models[0].recipe
+    export(first.model, recipe, first.source, first.target, folder / "model", "ctranslate2")
     kinds = [
         kind
         for kind in ("float32", "bfloat16", "int8")
@@ -102,7 +101,10 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
     for kind in kinds:
         for workers, threads in ((1, 1), (1, 2), (2, 1)):
             loaded = ctranslate2.Translator(
-                str(folder), inter_threads=workers, intra_threads=threads, compute_type=kind
+                str(folder / "model"),
+                inter_threads=workers,
+                intra_threads=threads,
+                compute_type=kind,
             )
             yield (
                 f"CTranslate2 {kind}, {workers} x {threads}",
@@ -120,16 +122,20 @@ def their_translate(loaded: Any, translator: Translator, lines: list[str]) -> li
     """Translate with CTranslate2: the same pieces, options and, for all lines, the largest of our
     limits."""
     options = translator.options
+    vocabulary = translator.target
+    numbers = {piece: n for n, piece in enumerate(vocabulary.pieces(range(len(vocabulary))))}
     sources = [translator.source.encode_ids(line) for line in lines]
     longest = np.array(max(sources, key=len))
     found = loaded.translate_batch(
-        [[*map(str, ids), "</s>"] for ids in sources],
+        [[*translator.source.pieces(ids), "</s>"] for ids in sources],
         beam_size=options.beam_size,
         length_penalty=options.length_penalty,
         max_batch_size=min(options.batch_size, _THEIR_BATCH),
         max_decoding_length=int(limits_of(collate_source([longest]), options)),
     )
-    return [translator.target.decode(list(map(int, result.hypotheses[0]))) for result in found]
+    return [
+        vocabulary.decode([numbers[piece] for piece in result.hypotheses[0]]) for result in found
+    ]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 a whole.
 
 runs/NAME/run.json            what the run is, and whether it has finished
+          README.md           the model card
           recipe.yaml         the recipe with every value
           *.model, *.words    the vocabularies
           *.truecase          how the words of a side are written, if the recipe has `truecase`
@@ -22,6 +23,7 @@ runs/NAME/run.json            what the run is, and whether it has finished
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,11 +31,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synmt.errors import SynmtError, broken_run, did_you_mean, unknown_name
-from synmt.files.checksums import changed, verify
+from synmt.exchange.hub import FILES, HUB, WEIGHTS, is_model_folder, model_folder
+from synmt.files.checksums import changed, recording, verify
 from synmt.files.json_files import parse_json, read_json, read_json_if_there
-from synmt.files.reading import fingerprint
+from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.schemas import RunInfo, State
-from synmt.files.writing import write_atomically, write_json
+from synmt.files.writing import (
+    alone,
+    write_atomically,
+    write_folder_atomically,
+    write_json,
+)
 from synmt.recipe.data import parser_model
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import Recipe
@@ -45,6 +53,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the run folder's format; it changes when older versions of synmt could not read the
 folder."""
+
+_IMPORT = 1
+"""Version of how models of Hugging Face become runs."""
 
 CHECKPOINTS = ("final", "best", "last", "average")
 """The weights of a run that a user can choose."""
@@ -188,11 +199,50 @@ class Run:
 
 
 def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
-    """Open a run folder; without a path, the most recently finished one under `root`."""
-    run = Run(path or _newest_finished(root))
+    """Open a run folder, or a model of Hugging Face; without a path, the most recently finished run
+    under `root`."""
+    run = named_run(path or _newest_finished(root))
     run.info()
     verify(run.folder)
     return run
+
+
+def named_run(path: Path) -> Run:
+    """Name the run of a folder; a model of Hugging Face, `hf:ORGANISATION/NAME` or its folder,
+    becomes a run in the cache when it is first named."""
+    name, folder, facts = path.as_posix(), path.expanduser(), {"from": path.as_posix()}
+    if name.startswith(HUB):
+        folder = model_folder(name)
+        facts["revision"] = folder.name
+        name = name.partition("@")[0].rpartition("/")[2]
+    elif is_model_folder(folder):
+        name = folder.resolve().name
+    else:
+        return Run(folder)
+    present = (folder / one for one in (*FILES, *WEIGHTS))
+    files = {one.name: stored_sha256(one) for one in present if one.is_file()}
+    key = fingerprint(_IMPORT, sorted(files.items()))[:12]
+    run = Run(cache_folder() / "pretrained" / f"{name}-{key}")
+    with alone(run.folder):
+        if not run.exists():
+            _import(folder, name, run.folder, {**facts, "files": files})
+    return run
+
+
+def _import(folder: Path, name: str, run: Path, facts: Mapping[str, Any]) -> None:
+    """Write a model of Hugging Face as a finished run."""
+    from synmt.exchange.marian import read_marian
+    from synmt.model.weights import save_weights
+
+    model = read_marian(folder, re.sub(r"[^\w.+-]+", "-", name).strip("-.+"))
+    with write_folder_atomically(run) as unfinished:
+        written = Run(unfinished)
+        with recording(unfinished, "*.model", "*.safetensors", "recipe.yaml"):
+            written.write_recipe(model.recipe)
+            model.source.save(unfinished, "source")
+            model.target.save(unfinished, "target")
+            save_weights(model.model, written.weights)
+        written.write_info(status="finished", steps=0, pretrained=dict(facts))
 
 
 def _newest_finished(root: Path) -> Path:

@@ -27,6 +27,9 @@ pre: [{name: relative}, {norm: pre, embeddings: separate}]
 modern:
 - {name: localness, layers: [1]}
 - {positions: rotary, norm_kind: rms, feed_forward: swiglu}
+marian:
+- {name: pascal, warm: 4}
+- {positions: vaswani, feed_forward: swish, output_bias: true}
 alibi: [{name: relative, side: target}, {positions: alibi, feed_forward: gelu}]
 paths: [{name: path_relations}, {}]
 lstm: [{name: latent_tree, attention: separate}, {architecture: lstm}]

@@ -65,7 +65,7 @@ def loading() -> Iterator[None]:
 
 def is_run(path: str | Path) -> bool:
     """Return whether an argument names a run folder, which `--run` may name instead."""
-    return os.path.isfile(os.path.join(path, "run.json"))
+    return str(path).startswith("hf:") or os.path.isfile(os.path.join(path, "run.json"))
 
 
 def newest_run() -> Path:

@@ -58,6 +58,13 @@ class TranslateArguments:
             "that have instructions for them, and change a few translations.",
         ),
     ] = "float32"
+    target_language: Annotated[
+        str | None,
+        Option(
+            "The language to translate into, for a pretrained model of several, such as deu.",
+            metavar="CODE",
+        ),
+    ] = None
     prefixes: Annotated[
         Path | None,
         Option(
@@ -121,6 +128,18 @@ class TranslateArguments:
             metavar="FILE",
         ),
     ] = None
+    export: Annotated[
+        Path | None,
+        Option(
+            "Write the model into a folder for another program, instead of translating.",
+            metavar="FOLDER",
+            panel="Export",
+        ),
+    ] = None
+    to: Annotated[
+        Literal["ctranslate2", "transformers"],
+        Option("The program; transformers: a MarianMTModel.", panel="Export"),
+    ] = "ctranslate2"
     cluster: Cluster = None
 
     @property
@@ -173,15 +192,37 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
     if problems := list(_problems(options)):
         raise all_in_one(problems)
+    if options.export is not None:
+        _export(options)
+        return
     if drawing and not sample:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
         raise UsageError(f"{names}: only with --sample", do="Add --sample")
-    names = ("device", "checkpoint", "parser", "precision")
+    names = ("device", "checkpoint", "parser", "precision", "target_language")
     arguments = {name: getattr(options, name) for name in names} | search
     arguments["alignment"] = options.alignments is not None
     arguments["parse_cache"] = not options.no_parse_cache
     arguments["sampling"] = Sampling(**drawing) if sample else None
     _translate(options.run or [newest_run()], arguments, options)
+
+
+def _export(options: TranslateArguments) -> None:
+    """Write a model for another program."""
+    with loading():
+        from synmt.decode.loaded_model import load_model
+        from synmt.exchange.export import export
+        from synmt.run_folder import find_run
+
+        if len(options.run) > 1:
+            raise UsageError("--export writes one model", do="Name one run")
+        run = find_run(options.run[0] if options.run else newest_run())
+        model = load_model(run, run.recipe(), device="cpu", checkpoint=options.checkpoint)
+    assert options.export is not None
+    export(
+        *(model.model, model.recipe, model.source, model.target, options.export, options.to),
+        card=run.folder / "README.md",
+    )
+    console.remark(f"model: {options.export}")
 
 
 def _problems(options: TranslateArguments) -> Iterator[SynmtError]:

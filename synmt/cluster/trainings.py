@@ -24,7 +24,7 @@ from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.schemas import RunInfo
 from synmt.files.writing import locked, remove
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run
+from synmt.run_folder import Run, named_run
 from synmt.training.checks import check_values
 from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
@@ -209,7 +209,7 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
 def _name(recipe: Recipe, target: Path, content: Content, attempt: str) -> str:
     """Name a run by what its result depends on."""
     reads = parse_json(content["run.json"], RunInfo, where=str(target / "run.json"))
-    begins_with = Run(recipe.model.init).weights if recipe.model.init else None
+    begins_with = named_run(recipe.model.init).weights if recipe.model.init else None
     weights = stored_sha256(begins_with) if begins_with and begins_with.exists() else ""
     code = [content[name] for name in sorted(content) if name.startswith("code/")]
     made_from = reads.get("prepared"), reads.get("trees")

@@ -13,7 +13,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 from synmt import __version__
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, offline, sha256, stored_sha256
-from synmt.files.writing import reporting_os_errors, without_link
+from synmt.files.writing import alone, reporting_os_errors, without_link
 from synmt.reporting.progress import progress
 
 _logger = logging.getLogger(__name__)
@@ -114,18 +113,6 @@ def local_path(file: RemoteFile) -> Path:
 def is_there(file: RemoteFile) -> bool:
     """Check whether a file has been downloaded, or was put into its place by hand."""
     return local_path(file).is_file()
-
-
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold a lock, so that one process at a time makes a file or folder; the others wait."""
-    from filelock import FileLock
-
-    with reporting_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_name(f".{path.name}.lock")).acquire()
-    with lock:
-        yield
 
 
 def _local_copy(file: RemoteFile) -> Path:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import IO
 
 from synmt.corpora.corpus import corpus_folders, files_in, in_any
-from synmt.corpora.download import RemoteFile, alone
+from synmt.corpora.download import RemoteFile
 from synmt.corpora.formats import Pair, with_progress
 from synmt.corpora.known import KnownCorpus, SplitPlan, cleaned, known_corpus, split_of
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, sha256
-from synmt.files.writing import write_atomically, write_folder_atomically
+from synmt.files.writing import alone, write_atomically, write_folder_atomically
 from synmt.recipe.corpus import SplitFiles
 
 

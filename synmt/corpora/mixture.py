@@ -14,13 +14,12 @@ from typing_extensions import TypedDict
 from synmt.arrays import BoolArray
 from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import CorpusPart, side_names
-from synmt.corpora.download import alone
 from synmt.corpora.formats import Pair, zipped
 from synmt.corpora.public_text import FACTS, write_pairs
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import Count, read_cached_json
 from synmt.files.reading import cache_folder, count_lines, fingerprint, read_lines, stored_sha256
-from synmt.files.writing import write_folder_atomically, write_json
+from synmt.files.writing import alone, write_folder_atomically, write_json
 from synmt.recipe.corpus import CorpusItem, SplitFiles
 
 

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from synmt.corpora.archives import Packed
-from synmt.corpora.download import RemoteFile, alone
+from synmt.corpora.download import RemoteFile
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.reading import cache_folder
-from synmt.files.writing import write_atomically
+from synmt.files.writing import alone, write_atomically
 
 _logger = logging.getLogger(__name__)
 

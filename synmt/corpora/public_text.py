@@ -15,12 +15,12 @@ from typing import Any
 
 from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import side_names
-from synmt.corpora.download import RemoteFile, alone, local_path
+from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import Pair, read_pairs, with_progress, zipped
 from synmt.corpora.mtdata_index import IndexEntry, find_entry, looks_like_id, same_language
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.reading import cache_folder, read_lines
-from synmt.files.writing import write_folder_atomically, write_json
+from synmt.files.writing import alone, write_folder_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 
 FACTS = "corpus.json"

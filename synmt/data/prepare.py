@@ -77,18 +77,19 @@ def prepare(
         # the filter and the encoder share them
         with started_workers(encoding_processes(lines["train"])):
             _filter(recipe, corpus, folder, lines["train"])
-            names = _vocabulary_names(recipe)
+            names = _vocabulary_names(recipe, vocabularies)
             if vocabularies:
                 for side in SIDES:
                     vocabularies[side].save(folder, names[side])
-            _learn_vocabularies(recipe, corpus, folder, lines["train"])
+            _learn_vocabularies(recipe, corpus, folder, lines["train"], names)
             source, target = (Vocabulary.load(folder, names[side]) for side in SIDES)
             tail = 1 if task_tags(recipe) else 0
             for split in ("train", "valid"):
                 parts = corpus.parts if split == "train" else ()
                 encoder = Encoder(recipe.filters.max_pieces, (source, target), split, parts, tail)
                 encoder.encode(corpus.splits()[split], folder, lines[split])
-        _finish(recipe, corpus, folder, lines, {"source": len(source), "target": len(target)})
+        sizes = {"source": len(source), "target": len(target)}
+        _finish(recipe, corpus, folder, lines, {"vocabularies": names, "vocabulary_sizes": sizes})
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
@@ -131,8 +132,10 @@ def _check_left(corpus: Corpus, counts: Mapping[str, int]) -> None:
         )
 
 
-def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
-    settings, names = recipe.vocabulary, _vocabulary_names(recipe)
+def _learn_vocabularies(
+    recipe: Recipe, corpus: Corpus, folder: Path, lines: int, names: Mapping[Side, str]
+) -> None:
+    settings = recipe.vocabulary
     missing = {name for name in names.values() if not any(folder.glob(f"{name}.*"))}
     if not missing:
         return
@@ -151,12 +154,15 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
         advance(lines)
 
 
-def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
-    return {side: "vocabulary" if recipe.vocabulary.joint else side for side in SIDES}
+def _vocabulary_names(recipe: Recipe, taken: Vocabularies | None) -> dict[Side, str]:
+    # sides that share a table of pieces may segment differently
+    alike = taken is None or len({taken[side].to_bytes() for side in SIDES}) == 1
+    joint = recipe.vocabulary.joint and alike
+    return {side: "vocabulary" if joint else side for side in SIDES}
 
 
 def _finish(
-    recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[Side, int]
+    recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], pieces: dict[str, object]
 ) -> None:
     splits = {split: summarize(folder, split, lines[split]) for split in ("train", "valid")}
     _check_left(corpus, splits["train"]["reasons"])
@@ -174,8 +180,7 @@ def _finish(
         "inputs": _input_hashes(corpus),
         "filters": recipe.filters.model_dump(mode="json"),
         "vocabulary": json.loads(recipe.vocabulary.identity()),
-        "vocabularies": _vocabulary_names(recipe),
-        "vocabulary_sizes": sizes,
+        **pieces,
         "splits": splits,
     }
     write_last(

@@ -3,6 +3,7 @@ to."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from abc import ABC, abstractmethod
@@ -18,6 +19,7 @@ from sentencepiece import SentencePieceProcessor
 
 from synmt.arrays import IntArray, Side
 from synmt.errors import RESTORE, SynmtError
+from synmt.files.json_files import parse_json
 from synmt.files.writing import write_atomically
 from synmt.parallel.threads import threads
 
@@ -85,14 +87,15 @@ class Vocabulary(ABC):
         """Serialize the vocabulary; equal vocabularies give equal bytes."""
 
     def save(self, folder: Path, name: str) -> None:
-        """Store the vocabulary as `name.model` (SentencePiece) or `name.words`."""
+        """Store the vocabulary as `name.model` (SentencePiece), `name.table.model` or
+        `name.words`."""
         with write_atomically(folder / (name + self.suffix), binary=True) as stream:
             stream.write(self.to_bytes())
 
     @staticmethod
     def load(folder: Path, name: str) -> Vocabulary:
-        """Read a vocabulary of either kind."""
-        for kind in (SentencePieces, Words):
+        """Read a vocabulary of any kind."""
+        for kind in (SentencePieces, PieceTable, Words):
             path = folder / (name + kind.suffix)
             if path.is_file():
                 return kind.from_bytes(path.read_bytes(), where=str(path))
@@ -166,8 +169,77 @@ class SentencePieces(Vocabulary):
     def __len__(self) -> int:
         return self._processor.GetPieceSize()
 
-    def to_bytes(self) -> bytes:
+    def model_bytes(self) -> bytes:
+        """Serialize the SentencePiece model."""
         return self._processor.serialized_model_proto()
+
+    def to_bytes(self) -> bytes:
+        return self.model_bytes()
+
+
+class PieceTable(SentencePieces):
+    """The pieces of a SentencePiece model, numbered by a table that two such models share, as in
+    Marian; a piece that the table lacks is unknown."""
+
+    suffix = ".table.model"
+
+    def __init__(self, table: Sequence[str], processor: SentencePieceProcessor) -> None:
+        super().__init__(processor)
+        self._table = [*SPECIALS, *table]
+        self._numbers = {piece: number for number, piece in enumerate(table, start=len(SPECIALS))}
+
+    @classmethod
+    def from_bytes(cls, stored: bytes, *, where: str = "") -> PieceTable:
+        """Read a table, a list in JSON on the first line, and the SentencePiece model after it."""
+        header, _, model = stored.partition(b"\n")
+        return cls(
+            parse_json(header, list[str], where=where),
+            SentencePieces.from_bytes(model, where=where)._processor,
+        )
+
+    @property
+    def languages(self) -> list[str]:
+        """The target languages, if the first piece of a source, such as `>>deu<<`, chooses one."""
+        return [piece[2:-2] for piece in self._table if re.fullmatch(">>.+<<", piece)]
+
+    def encode(self, text: str) -> Pieces:
+        code, rest = _split_code(text)
+        encoded = self._processor.Encode(rest, out_type="offset_mapping")
+        spans = [(first + len(code), last + len(code)) for first, last in encoded["offsets"]]
+        before = [(0, len(code))] if code else []
+        return _pieces(self._ids_of(code, encoded["pieces"]), before + spans)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        codes, rests = zip(*map(_split_code, texts), strict=True) if texts else ((), ())
+        rows = self._processor.Encode(list(rests), out_type=str, num_threads=threads())
+        return [self._ids_of(code, row) for code, row in zip(codes, rows, strict=True)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        pieces = self.pieces(piece for piece in ids if piece not in (PAD, BOS, EOS))
+        # the piece of another model keeps its sign for a space
+        return self._processor.DecodePieces(pieces).replace("▁", " ").strip()
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self._table[piece] for piece in ids]
+
+    def tag_number(self, tag: str) -> int:
+        return self._numbers[tag] if tag in self._numbers else super().tag_number(tag)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def to_bytes(self) -> bytes:
+        header = json.dumps(self._table[len(SPECIALS) :], ensure_ascii=False)
+        return header.encode() + b"\n" + self.model_bytes()
+
+    def _ids_of(self, code: str, pieces: Sequence[str]) -> list[int]:
+        return [self._numbers.get(piece, UNK) for piece in ([code, *pieces] if code else pieces)]
+
+
+def _split_code(text: str) -> tuple[str, str]:
+    """Split a text into the code of its target language, such as `>>deu<<`, and the rest."""
+    code = re.match(">>.*?<<", text)
+    return (code[0], text[code.end() :]) if code else ("", text)
 
 
 class Words(Vocabulary):

@@ -15,7 +15,6 @@ import torch
 
 from synmt.arrays import IntArray, Side
 from synmt.data.corpus import Example, Tree
-from synmt.data.task_corpus import tagged
 from synmt.data.vocabulary import UNK, Vocabulary, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.controls import Control
@@ -80,16 +79,17 @@ def segment(
     vocabulary: Vocabulary,
     max_pieces: int,
     *,
-    task: str = "",
+    tags: tuple[str, str] = ("", ""),
 ) -> Source:
     """Segment a line into pieces, at most `max_pieces` of them.
 
-    task: the tag to put before and after the line; the one after it survives when the line is too
+    tags: what to put before and after the line; the one after it survives when the line is too
         long.
     """
-    pieces = vocabulary.encode(tagged(line, task))
-    before, after = (len(f"{task} "), 1) if task else (0, 0)
-    end = len(pieces.ids) - after
+    before, after = tags
+    opening = f"{before} " if before else ""
+    pieces = vocabulary.encode(opening + line + (f" {after}" if after else ""))
+    end = len(pieces.ids) - bool(after)
     dropped = max(0, len(pieces.ids) - max_pieces)
     too_many = slice(end - dropped, end)
     ids, spans = np.delete(pieces.ids, too_many), np.delete(pieces.spans, too_many, axis=0)
@@ -97,7 +97,7 @@ def segment(
     if tree is not None:
         trees["source"] = Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))
     example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
-    spans = np.clip(spans - before, 0, len(line))  # (T, 2)
+    spans = np.clip(spans - len(opening), 0, len(line))  # (T, 2)
     return Source(index, example, spans, dropped, int((ids == UNK).sum()))
 
 

@@ -6,6 +6,7 @@ Everything below `translate` works on words: raw text too if the run does not to
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.data.batch import Batch
-from synmt.data.vocabulary import UNK, Vocabulary
+from synmt.data.vocabulary import UNK, PieceTable, Vocabulary
 from synmt.decode.beam import search
 from synmt.decode.forced import align, rescore
 from synmt.decode.inputs import (
@@ -36,7 +37,7 @@ from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
 from synmt.decode.translation import Translation, joined, make_candidate, make_translation
 from synmt.decode.tree_provider import TreeProvider
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, listed, unknown_name
 from synmt.model.device import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
@@ -55,6 +56,9 @@ _WINDOW = 8
 
 Sources = tuple[list[Source], ...]
 """One batch, as each model of an ensemble reads it: the same pieces, perhaps with other trees."""
+
+
+_logger = logging.getLogger(__name__)
 
 
 class Translator:
@@ -84,6 +88,7 @@ class Translator:
         self.alignment = alignment
         self.source, self.target, self.tokenizers = first.source, first.target, first.tokenizers
         self.task, self.device = first.task, first.device
+        self.tags = self.task, self.task
         self.max_pieces = min(model.recipe.filters.max_pieces for model in models)
         self._tree_provider = TreeProvider(models, device=str(self.device), cached=parse_cache)
 
@@ -98,6 +103,7 @@ class Translator:
         alignment: bool = False,
         parse_cache: bool = True,
         precision: InferencePrecision = "float32",
+        target_language: str | None = None,
         **search: Any,
     ) -> Translator:
         """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not
@@ -112,6 +118,7 @@ class Translator:
         parse_cache: whether trees are read from the cache, and stored there.
         precision: of the linear layers, `float32`, or `bf16` or `int8`, which translate many lines
             faster.
+        target_language: the code of one of the languages into which the model translates.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
         opened = [
@@ -124,7 +131,25 @@ class Translator:
         )
         models = list(map(chosen, opened, recipes))
         check_ensemble(models, [str(opened_run.folder) for opened_run in opened])
-        return cls(models, options, alignment=alignment, parse_cache=parse_cache)
+        translator = cls(models, options, alignment=alignment, parse_cache=parse_cache)
+        translator._choose_language(target_language)
+        return translator
+
+    def _choose_language(self, code: str | None) -> None:
+        """Begin each source with the piece of a target language."""
+        pieces = self.source
+        known = pieces.languages if isinstance(pieces, PieceTable) else []
+        if code is None and len(known) > 1:
+            _logger.warning(
+                "the model translates into %s: choose one, or begin each line with its code, such "
+                "as >>%s<<",
+                listed(known, 5),
+                known[0],
+            )
+        if code is not None:
+            if code not in known:
+                raise unknown_name("target language", code, known)
+            self.tags = f">>{code}<<", ""
 
     def with_control(self, control: Control) -> Translator:
         """Return a translator whose models read their trees under another control
@@ -295,7 +320,7 @@ class Translator:
         pieces, longest = self.source, self.max_pieces
         if self.models[0].linearises:
             return segment_tree(index, line, tree, pieces, longest, self.reading.control)
-        return segment(index, line, tree, pieces, longest, task=self.task)
+        return segment(index, line, tree, pieces, longest, tags=self.tags)
 
     def _search(self, requests: Sequence[Request], batch: Sources) -> list[tuple[int, Translation]]:
         """Translate one batch: the translations with their places in the window."""

@@ -23,7 +23,7 @@ from synmt.fast.packed import packed_weight
 from synmt.fast.reduced_keys_values import ReducedKeysValues
 from synmt.model.attention import Memory
 from synmt.model.device import InferencePrecision
-from synmt.model.seq2seq import Seq2Seq, sinusoids
+from synmt.model.seq2seq import Seq2Seq
 from synmt.model.transformer import DecoderLayer, Transformer
 
 
@@ -44,10 +44,11 @@ class FastDecoder:
         self._table = model.target_embedding.table.weight.detach()
         layers = cast(list[DecoderLayer], model.decoder)
         self._layers = [fast_layer(layer, precision) for layer in layers]
-        self._output = packed_weight(model.output_weight, None, precision)
+        self._output = packed_weight(model.output_weight, model.output_bias, precision)
         embedding, self._embed = model.target_embedding, self._embed_alone
-        if embedding.positions is not None:
+        if embedding.positions is not None and embedding.waves is not None:
             self._positions, self._embed = embedding.positions, self._embed_with_position
+            self._waves = embedding.waves
         self._dtype = self._output.dtype
         reduced = precision != "float32" and self._table.device.type == "cpu" and multiplies("bf16")
         self._keys_values = ReducedKeysValues if reduced else KeysValues
@@ -109,7 +110,7 @@ class FastDecoder:
         # another thread may replace the table by a shorter one meanwhile
         positions = self._positions
         if (last := state.length + state.ahead) >= len(positions):
-            self._positions = positions = sinusoids(2 * last, self._table.size(1)).to(positions)
+            self._positions = positions = self._waves(2 * last, self._table.size(1)).to(positions)
         x = F.embedding(pieces, self._table)  # (B K, D)
         return torch.add(positions[state.position], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
 

@@ -104,7 +104,7 @@ class FastModel(Seq2Seq):
 
     def logits(self, states: Tensor) -> Tensor:
         """Compute the output layer: (…, D) -> (…, V)."""
-        return linear(states, self.output_weight)
+        return linear(states, self.output_weight, self.output_bias)
 
     def predictor(self) -> Predictor:
         """Return what decodes with the weights as they are now."""

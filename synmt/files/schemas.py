@@ -102,6 +102,7 @@ class RunInfo(TypedDict, total=False):
     parsing: dict[str, ParseCost]
     text: dict[str, dict[str, Any]]
     init: dict[str, str]
+    pretrained_weights: list[str]
     inputs: dict[str, dict[str, str]]
 
 

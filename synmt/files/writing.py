@@ -176,6 +176,19 @@ def locked(folder: Path, what: str) -> Iterator[None]:
         lock.release()
 
 
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a lock, so that one process at a time makes a file or folder; the others wait."""
+    # `synmt --help` does not need it
+    from filelock import FileLock
+
+    with reporting_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_name(f".{path.name}.lock")).acquire()
+    with lock:
+        yield
+
+
 def sync(path: Path) -> None:
     """Flush a file, or the entries of a folder, to disk; Windows does so with neither."""
     if os.name == "nt":

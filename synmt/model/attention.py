@@ -91,6 +91,27 @@ class Terms:
         return self.edit(bias=bias, position=None)
 
 
+def blend(plain: Terms, edited: Terms, share: Tensor) -> Terms:
+    """Go a share of the way from plain terms to edited ones, (), which have the same mask.
+
+    Factors start at 1, biases and extra values at 0, other weights at those of the softmax.
+    """
+    changes: dict[str, Any] = {}
+    for name in ("q", "k", "v"):
+        before, after = getattr(plain, name), getattr(edited, name)  # (B, H, T, d) both
+        if after is not before:
+            changes[name] = torch.lerp(before, after, share)
+    if edited.factor is not None:
+        changes["factor"] = torch.lerp(torch.ones_like(edited.factor), edited.factor, share)
+    if edited.bias is not None:
+        changes["bias"] = share * edited.bias
+    if edited.relative is not None:
+        changes["relative"] = Pairs(share * edited.relative.table, edited.relative.index)
+    if (normalize := edited.normalize) is not softmax:
+        changes["normalize"] = lambda x: torch.lerp(softmax(x), normalize(x), share)
+    return edited.edit(**changes)
+
+
 @dataclass(frozen=True)
 class Memory:
     """What the decoder reads of the source.

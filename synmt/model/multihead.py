@@ -10,7 +10,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from synmt.model.attention import Attend, Terms, join_heads, split_heads, xavier
+from synmt.model.attention import Attend, Terms, blend, join_heads, split_heads, xavier
 from synmt.model.positions import Rotary, alibi, alibi_slopes
 from synmt.model.variant import Syntax, Variant
 
@@ -67,7 +67,9 @@ class SelfAttention(nn.Module):
         if syntax is not None:
             for variant in owners:
                 last = first + variant.place.heads
-                yield variant.edit(terms.heads(first, last), syntax)
+                plain = terms.heads(first, last)
+                edited = variant.edit(plain, syntax)
+                yield edited if variant.share is None else blend(plain, edited, variant.share)
                 first = last
         if first < self.heads:
             yield terms.heads(first, self.heads) if first else terms

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_type_hints
 
+import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from torch import nn
 
 from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
 from synmt.model.variant import Annotation, Place, Variant
@@ -33,6 +35,7 @@ class PlacedVariant:
     loss_weight: float
     reads: tuple[Signal, ...]
     loss_steps: tuple[int, int] | None = None
+    warm: int = 0
 
     @property
     def signals(self) -> tuple[Signal, ...]:
@@ -54,6 +57,8 @@ class PlacedVariant:
         variant = self.kind(self.place, **self.options)
         variant.reads, variant.learns, variant.annotation = self.reads, self.learns, self.annotation
         variant.loss_weight, variant.loss_steps = self.loss_weight, self.loss_steps
+        if self.warm:
+            variant.warm, variant.share = self.warm, nn.Parameter(torch.ones(()), False)
         return variant
 
 
@@ -99,7 +104,9 @@ def place_variant(
             features=dict(features),
         )
         kind.check(place, **options)
-        placed = PlacedVariant(kind, place, options, recipe.loss_weight, reads, recipe.loss_steps)
+        placed = PlacedVariant(
+            kind, place, options, recipe.loss_weight, reads, recipe.loss_steps, recipe.warm
+        )
         for before in layer:
             _check_pair(before, placed)
         layer.append(placed)
@@ -118,6 +125,8 @@ def _check(
     lstm, target = model.architecture == "lstm", recipe.side == "target"
     no_loss = (recipe.loss_weight, recipe.loss_steps) == (1.0, None)
     last = len(model.heads_of(recipe.side))
+    blends = kind.can_blend_for(**options) and (edits or kind.edits_embeddings())
+    blends = blends and not kind.only_learns
     faults = {
         "edits self-attention, and an LSTM has none": lstm and edits,
         "learns from layers of attention, and an LSTM has none": lstm and kind.observes(),
@@ -129,6 +138,8 @@ def _check(
         "learns from features of words, whose values are known for the source only; set "
         "`side: source`": target and any(signal.needs in FEATURES for signal in learns),
         "has no auxiliary loss. Leave out `loss_weight` and `loss_steps`": not (no_loss or learns),
+        "cannot be blended in: it hides pieces, edits what the decoder reads, or adds a loss only. "
+        "Leave out `warm`": bool(recipe.warm) and not blends,
         "edits no attention: it owns no heads. Leave out `heads`": not edits
         and recipe.heads is not None,
         f"has `layers` {list(numbers)}; this model has layers 1 to {last}": not all(

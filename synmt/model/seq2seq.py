@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,8 @@ from synmt.model.attention import Memory
 from synmt.model.device import InferencePrecision, float32_only
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.signals import Signal
+
+Waves = Callable[[int, int], Tensor]
 
 
 class Products:
@@ -79,6 +82,8 @@ class Seq2Seq(nn.Module):
     """
 
     products: Products = Products()
+    output_bias: nn.Parameter | None
+    """What the output layer adds to the logits, (V,), if the recipe has `output_bias`."""
 
     def __init__(
         self, source_variants: Iterable[Variant], target_variants: Iterable[Variant]
@@ -90,6 +95,7 @@ class Seq2Seq(nn.Module):
             for side, variants in self.variants.items()
         }
         self._annotators = tuple(v for v in self.variants["source"] if v.annotates_memory())
+        self.register_parameter("output_bias", None)
 
     @property
     def output_weight(self) -> Tensor:
@@ -115,7 +121,7 @@ class Seq2Seq(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Compute the output layer: (…, D) -> (…, V)."""
-        return F.linear(states, self.output_weight)
+        return F.linear(states, self.output_weight, self.output_bias)
 
     def predict(self, state: Any, pieces: Tensor) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in
@@ -192,14 +198,15 @@ class Embedding(nn.Module):
         variants: Sequence[Variant] = (),
         *,
         scale: float = 1.0,
-        sinusoidal: bool = False,
+        waves: Waves | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.table, self.scale, self.dropout = table, scale, nn.Dropout(dropout)
         # a tuple, because the model or its layers register the variants as their modules
         self._variants = tuple(variant for variant in variants if variant.edits_embeddings())
-        positions = sinusoids(512, table.embedding_dim) if sinusoidal else None
+        self.waves = waves
+        positions = waves(512, table.embedding_dim) if waves else None
         self.register_buffer("positions", positions, persistent=False)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
@@ -207,12 +214,12 @@ class Embedding(nn.Module):
         x = self.table(ids) * self.scale  # (B, T, D)
         if syntax is not None:
             for variant in self._variants:
-                x = variant.embed(x, syntax)  # (B, T, D)
+                x = variant.blended(x, variant.embed(x, syntax))  # (B, T, D)
         # another thread may replace the table by a shorter one meanwhile
         positions, last = self.positions, first + ids.size(1)
-        if positions is not None:
+        if positions is not None and self.waves is not None:
             if last > positions.size(0):
-                longer = sinusoids(2 * last, self.table.embedding_dim)
+                longer = self.waves(2 * last, self.table.embedding_dim)
                 self.positions = positions = longer.to(positions)
             x = x + positions[first:last]
         return self.dropout(x)
@@ -227,9 +234,17 @@ def piece_table(pieces: int, model_dim: int) -> nn.Embedding:
     return table
 
 
-def sinusoids(length: int, model_dim: int) -> Tensor:
-    """Compute position vectors, with sines in the first half and cosines in the second: (T, D)."""
+def sinusoids(length: int, model_dim: int, *, last: int = 1) -> Tensor:
+    """Compute position vectors, with sines in the first half and cosines in the second: (T, D).
+
+    The rates fall from 1 to 1 / 10000, which Tensor2Tensor gives to the last sine, and Vaswani et
+    al. (2017, section 3.5) to the one after it (`last=0`).
+    """
     half = model_dim // 2
-    step = math.log(10_000) / max(1, half - 1)
+    step = math.log(10_000) / max(1, half - last)
     angles = np.arange(length)[:, None] * np.exp(-step * np.arange(half))  # (T, D/2)
     return torch.from_numpy(np.concatenate((np.sin(angles), np.cos(angles)), 1, dtype=np.float32))
+
+
+WAVES: dict[str, Waves] = {"sinusoid": sinusoids, "vaswani": partial(sinusoids, last=0)}
+"""By the recipe's positions: length and model_dim -> (T, D)."""

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import cast
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -23,7 +24,7 @@ from synmt.model.multihead import (
     RotaryAttention,
     SelfAttention,
 )
-from synmt.model.seq2seq import Embedding, Seq2Seq, piece_table, rows_of
+from synmt.model.seq2seq import WAVES, Embedding, Seq2Seq, piece_table, rows_of
 from synmt.model.variant import Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
 
@@ -53,6 +54,12 @@ class Gelu(FeedForward):
     activation = staticmethod(F.gelu)
 
 
+class Swish(FeedForward):
+    """Two projections with Swish, x σ(x), between them (Ramachandran et al., 2017)."""
+
+    activation = staticmethod(F.silu)
+
+
 def gated(x: Tensor) -> Tensor:
     """Multiply the second half by Swish, z σ(z), of the first: (…, 2 F) -> (…, F)."""
     gate, value = x.chunk(2, -1)  # (…, F) both
@@ -71,7 +78,7 @@ VariantLayers = Sequence[Sequence[Variant]]
 """The variants of each layer of one side, first layer first."""
 
 
-FEED_FORWARDS = {"relu": FeedForward, "gelu": Gelu, "swiglu": Swiglu}
+FEED_FORWARDS = {"relu": FeedForward, "gelu": Gelu, "swish": Swish, "swiglu": Swiglu}
 SELF_ATTENTIONS = {"rotary": RotaryAttention, "alibi": AlibiAttention}
 """By the recipe's positions; others know none."""
 
@@ -218,7 +225,7 @@ class Transformer(Seq2Seq):
         embed = partial(
             Embedding,
             scale=math.sqrt(recipe.model_dim),
-            sinusoidal=recipe.positions == "sinusoid",
+            waves=WAVES.get(recipe.positions),
             dropout=recipe.dropout,
         )
         self.source_embedding = embed(source_table, self.variants["source"])
@@ -232,6 +239,8 @@ class Transformer(Seq2Seq):
         self.encoder_norm, self.decoder_norm = norms
         separate = recipe.embeddings == "separate"
         self.output = piece_table(target_pieces, recipe.model_dim) if separate else target_table
+        if recipe.output_bias:
+            self.output_bias = nn.Parameter(torch.zeros(target_pieces))
 
     @property
     def output_weight(self) -> Tensor:

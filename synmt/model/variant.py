@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -110,6 +111,15 @@ class Variant(nn.Module):
     loss_steps: tuple[int, int] | None = None
     """First and last step in which the auxiliary loss counts, None for all; set by the recipe."""
 
+    warm: int = 0
+    """Over how many steps of training its edit is blended in; set by the recipe."""
+
+    share: nn.Parameter | None
+    """How much of its edit counts, from 0 to 1, if it is blended in; stored with the weights."""
+
+    can_blend: bool = True
+    """Whether its edit can be blended in: a mask cannot."""
+
     loss_counts: bool = True
     """Whether the auxiliary loss counts in the present step; set by the trainer."""
 
@@ -132,6 +142,7 @@ class Variant(nn.Module):
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
+        self.register_parameter("share", None)
 
     @property
     def rows_predict(self) -> bool:
@@ -181,9 +192,16 @@ class Variant(nn.Module):
         return [syntax.signals[name] for name in names] if known else []
 
     def enter_step(self, step: int) -> None:
-        """Count the auxiliary loss if it counts in this step of training, counted from 1."""
+        """Count the auxiliary loss if it counts in this step of training, counted from 1, and blend
+        the edit in."""
         first, last = self.loss_steps or (step, step)
         self.loss_counts = first <= step <= last
+        if self.share is not None:
+            self.share.data.fill_(min(1.0, (step - 1) / self.warm))
+
+    def blended(self, plain: Tensor, edited: Tensor) -> Tensor:
+        """Go from plain states to edited ones as far as the edit counts: (B, T, D) both."""
+        return edited if self.share is None else torch.lerp(plain, edited, self.share)
 
     @classmethod
     def reads_for(cls, **options: Any) -> tuple[Signal, ...]:
@@ -200,6 +218,11 @@ class Variant(nn.Module):
     def annotation_for(cls, **options: Any) -> Annotation:
         """Return `annotation` for these options. Override it where options decide."""
         return cls.annotation
+
+    @classmethod
+    def can_blend_for(cls, **options: Any) -> bool:
+        """Return `can_blend` for these options. Override it where options decide."""
+        return cls.can_blend
 
     @classmethod
     def check(cls, place: Place, **options: Any) -> None:

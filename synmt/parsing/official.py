@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from synmt.corpora.download import RemoteFile, alone, download_all
+from synmt.corpora.download import RemoteFile, download_all
 from synmt.errors import SynmtError, UsageError, adding_advice, unknown_name
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
-from synmt.files.writing import write_atomically, write_json
+from synmt.files.writing import alone, write_atomically, write_json
 from synmt.parsing.models import (
     PROCESSORS,
     by_hand,

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from synmt.recipe.data import StrictModel, refuse
 
-_TAG = re.compile(r"<(?!(?:pad|unk|/?s)>)[!-;=?-~]+>")
+_TAG = re.compile(r"<(?!(?:pad|unk|/?s)>)[!-;=?-~]+>|>>[\w-]+<<")
 """ASCII, which no normalization of a vocabulary changes, and no name of its special pieces."""
 _NAME = re.compile(r"\w[\w.+-]*")
 
@@ -56,7 +56,7 @@ class CorpusItem(_Annotations):
     """train: how often an epoch reads each pair; 0.5 reads half of the pairs, a different half in
     each epoch."""
     tag: str = ""
-    """train: a piece that each source begins with, such as <BT>."""
+    """train: a piece that each source begins with, such as <BT>; >>deu<< for a pretrained model."""
     fraction: float = Field(default=1.0, gt=0, le=1)
     """Share of the pairs, drawn at random; they stay in order. With the same seed, a larger share
     contains it."""

@@ -68,19 +68,23 @@ class ModelRecipe(StrictModel):
     norm_kind: Literal["layer", "rms"] = "layer"
     """transformer: layer norm, or RMSNorm (Zhang & Sennrich, 2019), which subtracts no mean and has
     no bias."""
-    positions: Literal["sinusoid", "rotary", "alibi", "none"] = "sinusoid"
-    """transformer: sinusoids added to the embeddings; queries and keys of self-attention turned by
-    their positions (Su et al., 2021); a penalty on distance in self-attention (Press et al., 2022);
-    or nothing."""
-    feed_forward: Literal["relu", "gelu", "swiglu"] = "relu"
+    positions: Literal["sinusoid", "vaswani", "rotary", "alibi", "none"] = "sinusoid"
+    """transformer: sinusoids added to the embeddings, with the wavelengths of Tensor2Tensor or
+    (vaswani) of the paper and Marian; queries and keys of self-attention turned by their positions
+    (Su et al., 2021); a penalty on distance in self-attention (Press et al., 2022); or nothing."""
+    feed_forward: Literal["relu", "gelu", "swish", "swiglu"] = "relu"
     """transformer: the function inside the feed-forward sub-layer; swiglu is a gate without biases
     (Shazeer, 2020)."""
+    output_bias: bool = False
+    """transformer: add a learned number for each piece to the logits."""
     embeddings: Literal["shared", "tied", "separate"] = "shared"
     """shared: one matrix for source, target and output; tied: one for target and output; separate:
     three."""
     init: Path | None = Field(default=None, strict=False)
-    """The folder of a finished run: its weights are the initial ones, and its vocabulary and
-    truecase models are used. Weights that only this model has are initialized as usual."""
+    """The folder of a finished run, or a model of Hugging Face (`hf:Helsinki-NLP/opus-mt-en-de`, or
+    its folder): its weights are the initial ones, its vocabulary and truecase models are used, and
+    its network as far as the recipe has no `size` and does not describe it. Weights that only this
+    model has are initialized as usual."""
     init_except: tuple[_Part, ...] = Field(default=(), strict=False)
     """Parts that do not take the weights of `init`, such as `encoder.1`, `decoder` or `embeddings`.
     Without the embeddings, a new vocabulary is learned."""
@@ -96,6 +100,9 @@ class ModelRecipe(StrictModel):
         architecture = values.get("architecture", "transformer")
         if foreign := sorted(_foreign(architecture) & values.keys()):
             raise ValueError(f"{', '.join(foreign)}: not for architecture: {architecture}")
+        if values.get("init") and "size" not in values:
+            # they are those of the other run
+            return values
         sizes = _LSTM_SIZES if architecture == "lstm" else _SIZES
         preset = sizes.get(str(values.get("size", "base")), ())
         return {**dict(zip(_NAMES, preset, strict=False)), **values}
@@ -138,7 +145,7 @@ class ModelRecipe(StrictModel):
                 f"model_dim {width} cannot be divided among {', '.join(map(str, numbers))} heads",
             ),
             (
-                self.positions == "sinusoid" and width % 2,
+                self.positions in ("sinusoid", "vaswani") and width % 2,
                 f"model_dim {width} is odd: sinusoidal positions come in pairs",
             ),
             (

@@ -52,6 +52,10 @@ class VariantRecipe(StrictModel):
     """The first and the last step of training in which its auxiliary loss counts, from 1; by
     default all."""
 
+    warm: int = Field(default=0, ge=0)
+    """Number of steps over which its edit is blended in, so that training starts from the model
+    without it, such as a pretrained one."""
+
     @field_validator("loss_steps")
     @classmethod
     def _steps_in_order(cls, steps: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -74,8 +78,8 @@ class SyntaxRecipe(StrictModel):
 class TrainingRecipe(StrictModel):
     """How the model is trained."""
 
-    max_steps: int = Field(default=100_000, ge=1)
-    """Number of updates."""
+    max_steps: int = Field(default=100_000, ge=0)
+    """Number of updates; 0, with `use: last`, tests the model of `model.init` as it is."""
     pretraining: int = Field(default=0, ge=0)
     """Number of steps at the beginning that train on the auxiliary losses of variants alone."""
     batch_tokens: int = Field(default=4096, ge=1)
@@ -88,6 +92,8 @@ class TrainingRecipe(StrictModel):
     learning_rate: float = Field(default=7e-4, gt=0)
     """The peak rate for `inverse_sqrt`, the factor for `noam`, the rate after warm-up for
     `constant` and `plateau`."""
+    pretrained_rate: float = Field(default=1.0, gt=0, le=1)
+    """Factor on the learning rate of the weights that come from `model.init`."""
     schedule: Literal["inverse_sqrt", "noam", "constant", "plateau"] = "inverse_sqrt"
     """Learning rate schedule. Formulas: synmt/training/optimizer.py."""
     decay: float = Field(default=0.5, gt=0, lt=1)
@@ -144,6 +150,10 @@ class TrainingRecipe(StrictModel):
             (
                 self.use == "average" and self.average < 2,
                 "`use: average` needs `average: 2` or more",
+            ),
+            (
+                not self.max_steps and self.use != "last",
+                "`max_steps: 0` needs `use: last`, since nothing is validated",
             ),
             (
                 self.best == "bleu" and not self.validation_beam_size,

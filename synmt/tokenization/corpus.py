@@ -13,10 +13,9 @@ from itertools import islice
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.download import alone
 from synmt.corpora.resolve import Corpus
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
-from synmt.files.writing import write_atomically
+from synmt.files.writing import alone, write_atomically
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress

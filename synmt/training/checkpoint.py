@@ -104,7 +104,7 @@ def load_checkpoint(
 
 def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
     """List the scheduled checkpoints, oldest first, without those that an interruption left."""
-    intervals = (settings.save_every, settings.validate_every, settings.max_steps)
+    intervals = (settings.save_every, settings.validate_every, max(1, settings.max_steps))
     return [
         folder
         for folder in run.checkpoints()

@@ -11,12 +11,13 @@ from synmt.corpora.items import local_tests, named_tests, test_names
 from synmt.corpora.resolve import local_texts
 from synmt.data.inputs import Inputs, differences, hash_files, recorded_inputs
 from synmt.errors import RETRANSLATE, SynmtError, UsageError
+from synmt.exchange.hub import NotDownloaded
 from synmt.files.json_files import read_json_if_there
 from synmt.files.reading import stored_sha256
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run
+from synmt.run_folder import Run, named_run
 
 MADE_FROM = "made_from.json"
 """The file that records the hashes of a test set's files, in the folder of its translations."""
@@ -114,7 +115,10 @@ def _parsers(recipe: Recipe, recorded: Inputs) -> Inputs:
 def _first_weights(run: Run, recipe: Recipe) -> Inputs:
     """Hash the weights of `model.init`; a run without a checkpoint still has to take them."""
     init = recipe.model.init
-    weights = Run(init.expanduser()).weights if init is not None else None
+    weights = None
+    # a finished run does not need it any more
+    with suppress(NotDownloaded):
+        weights = named_run(init).weights if init is not None else None
     if weights is None or not weights.is_file() or not (run.checkpoints() or run.weights.exists()):
         return {}
     return {"init": {"weights": stored_sha256(weights)}}

@@ -22,6 +22,7 @@ from synmt.corpora.resolve import Estimate
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of
+from synmt.exchange.hub import without_downloads
 from synmt.parallel.engine import cluster_in_use, trainings_on
 from synmt.parallel.torchrun import started
 from synmt.recipe.schema import Recipe
@@ -210,19 +211,20 @@ def plan_grid(
     from synmt.training.tree_sources import tree_requirements
 
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
-    check_grid(planned, overwrite=overwrite)
     steps: dict[tuple[str, ...], Estimate] = {}
-    for run in planned:
-        recipe, parser = run.recipe, run.recipe.parser
-        if before := waits_for(run, planned):
-            what = f"train {run.folder}"
-            steps[(what,)] = Estimate(what, size=f"with the weights of {before}")
-            continue
-        needs = tree_requirements(recipe)
-        stages = RunStages(Run(run.folder), recipe, needs, Path(data), overwrite=overwrite)
-        # as long as texts and parsers are not there, the steps of two texts look alike
-        text = recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text
-        for step in estimate_all(stages.stages):
-            key = repr((text, parser.model, parser.package)), step.what, step.size
-            steps.setdefault(key, step)
+    with without_downloads():
+        check_grid(planned, overwrite=overwrite)
+        for run in planned:
+            recipe, parser = run.recipe, run.recipe.parser
+            if before := waits_for(run, planned):
+                what = f"train {run.folder}"
+                steps[(what,)] = Estimate(what, size=f"with the weights of {before}")
+                continue
+            needs = tree_requirements(recipe)
+            stages = RunStages(Run(run.folder), recipe, needs, Path(data), overwrite=overwrite)
+            # as long as texts and parsers are not there, the steps of two texts look alike
+            text = recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text
+            for step in estimate_all(stages.stages):
+                key = repr((text, parser.model, parser.package)), step.what, step.size
+                steps.setdefault(key, step)
     return list(steps.values())

@@ -11,6 +11,7 @@ from synmt.arrays import SIDES, Side
 from synmt.data.task_corpus import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError, adding_advice, listed
+from synmt.exchange.hub import NotDownloaded, is_planning
 from synmt.files.checksums import verify, verify_file
 from synmt.model.build import build, build_for
 from synmt.model.seq2seq import Seq2Seq
@@ -18,7 +19,7 @@ from synmt.model.weights import load_weights, named_weights, weights_in
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run
+from synmt.run_folder import Run, named_run
 from synmt.tokenization.word_tokenizer import Truecaser, load_truecasers
 
 _logger = logging.getLogger(__name__)
@@ -43,29 +44,62 @@ def adopt_vocabulary(recipe: Recipe, run: Run | None = None, *, overwrite: bool 
     init = recipe.model.init
     if init is None:
         return recipe, None, {}
-    origin = Run(init.expanduser())
-    if run is not None and run.folder.resolve() == origin.folder.resolve():
+    if run is not None and run.folder.resolve() == init.expanduser().resolve():
         raise UsageError(
             "a run cannot start from its own weights",
             where=f"model.init, {init}",
             do="Choose another name=…",
         )
+    origin = None
     if run is not None and run.exists() and not overwrite:
         has_weights = run.weights.exists() or bool(run.checkpoints())
         if has_weights and run.recipe().model.init == init:
             origin = run
+    try:
+        origin = origin or named_run(init)
+    except NotDownloaded:
+        if not is_planning():
+            raise
+        return recipe, None, {}
     try:
         origin.info()
         verify(origin.folder)
         before = origin.recipe()
     except SynmtError as error:
         raise UsageError(error.what, where=f"model.init, {error.where}", do=error.do) from error
+    recipe = _with_model(recipe, before)
     if not _takes_embeddings(recipe):
         return recipe, None, {}
     vocabularies: Vocabularies = {side: Vocabulary.load(origin.folder, side) for side in SIDES}
     _check_tags(recipe, before, vocabularies["source"])
     recipe = _with_vocabulary(recipe, before)
     return recipe, vocabularies, load_truecasers(recipe, origin.folder)
+
+
+_OF_THE_NETWORK = (
+    *("architecture", "encoder_layers", "decoder_layers", "model_dim", "embedding_dim"),
+    *("feedforward_dim", "heads", "encoder_heads", "norm", "norm_kind", "positions"),
+    *("feed_forward", "output_bias", "embeddings"),
+)
+"""Keys of `model` that weights depend on."""
+
+
+def _with_model(recipe: Recipe, before: Recipe) -> Recipe:
+    """Take the network of the other run, as far as the recipe does not describe it."""
+    values, there = recipe_values(recipe), recipe_values(before)["model"]
+    taken = set(_OF_THE_NETWORK) & there.keys() - recipe.model.model_fields_set
+    if not taken:
+        return recipe
+    # an LSTM has no keys of a Transformer
+    kept = recipe.model.model_fields_set | there.keys()
+    values["model"] = {key: one for key, one in values["model"].items() if key in kept}
+    values["model"] |= {key: there[key] for key in taken}
+    if "encoder_heads" in taken and there.get("encoder_heads"):
+        # of the first layers, if there are fewer
+        values["model"]["encoder_heads"] = there["encoder_heads"][
+            : values["model"]["encoder_layers"]
+        ]
+    return check_recipe(values, where=f"with the network of {recipe.model.init}")
 
 
 def _takes_embeddings(recipe: Recipe) -> bool:
@@ -121,9 +155,12 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
     settings = recipe.model
     if settings.init is None and not settings.freeze:
         return
+    if is_planning() and vocabularies is None:
+        # the other run may not be there yet
+        return
     # new embeddings are compared with nothing, so any number of pieces will do
     source, target = (len(vocabularies[side]) if vocabularies else 8 for side in SIDES)
-    origin = Run(settings.init.expanduser()) if settings.init is not None else None
+    origin = named_run(settings.init) if settings.init is not None else None
     features = origin.features() if origin else {}
     with torch.device("meta"):
         model = build(
@@ -144,10 +181,10 @@ def freeze(model: Seq2Seq, recipe: Recipe) -> None:
         )
 
 
-def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
-    """Copy the weights of `model.init` into a new model."""
+def take_weights(model: Seq2Seq, recipe: Recipe) -> list[str]:
+    """Copy the weights of `model.init` into a new model; returns their names."""
     assert recipe.model.init is not None
-    run = Run(recipe.model.init.expanduser())
+    run = named_run(recipe.model.init)
     other = _model_of(run)
     verify_file(run.weights_of("final"), large=True)
     load_weights(run.weights_of("final"), other)
@@ -159,6 +196,7 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
     _logger.info(
         "model.init: %d of %d parameter tensors come from %s", len(pairs), len(names), run.folder
     )
+    return list(pairs)
 
 
 def _model_of(run: Run) -> Seq2Seq:

@@ -17,7 +17,7 @@ from synmt.files.writing import UNFINISHED, remove, write_atomically
 from synmt.model.weights import average_weights
 from synmt.recipe.load import recipe_differences, recipe_values
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run
+from synmt.run_folder import Run, named_run
 from synmt.tokenization.word_tokenizer import case_model, identities
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.finished import another_run, has_finished
@@ -122,7 +122,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     if prepared.parse_costs:
         facts["parsing"] = dict(prepared.parse_costs)
     if init is not None and not has_checkpoints:
-        weights = stored_sha256(Run(init.expanduser()).weights_of("final"))
+        weights = stored_sha256(named_run(init).weights_of("final"))
         facts["init"] = {"run": str(init.expanduser()), "weights": weights}
     run.write_info(**facts)
     if not (run.folder / "code").exists():

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.data.batch import Batch
@@ -144,9 +145,14 @@ class Objective(nn.Module):
         output = self.model(batch)
         states = output.states.flatten(0, 1).index_select(0, batch.target_positions)  # (N, D)
         targets = batch.target_output.flatten().index_select(0, batch.target_positions)  # (N,)
+        weight, bias = self.model.output_weight, self.model.output_bias
+        if bias is not None:
+            # a weight of one more component, which is 1 in every state
+            states = F.pad(states, (0, 1), value=1.0)  # (N, D + 1)
+            weight = torch.cat((weight, bias[:, None]), 1)  # (V, D + 1)
         loss, nll = smoothed_cross_entropy(
             states,
-            self.model.output_weight,
+            weight,
             targets,
             smoothing=self.label_smoothing,
             products=self.model.products,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib import import_module
 from inspect import unwrap
 from typing import Any
@@ -31,23 +31,25 @@ class Adam(torch.optim.AdamW):
 
 
 def make_optimizer(
-    parameters: Iterable[nn.Parameter], settings: TrainingRecipe, processes: Processes
+    groups: Sequence[dict[str, Any]], settings: TrainingRecipe, processes: Processes
 ) -> torch.optim.Optimizer:
     """Make the optimizer; with `shard_optimizer`, each of several processes updates some of the
     weights and sends them.
 
     The state is divided as in the first stage of ZeRO (Rajbhandari et al., 2020). All processes
     call this together.
+
+    groups: `params`, and what else the trainer wants to know of them.
     """
     betas, epsilon, decay = settings.betas, settings.epsilon, settings.weight_decay
     if not settings.shard_optimizer or processes.count == 1:
-        return Adam(parameters, betas=betas, eps=epsilon, weight_decay=decay, fused=True)
+        return Adam(groups, betas=betas, eps=epsilon, weight_decay=decay, fused=True)
     with warnings.catch_warnings():
         # the package also has optimizers that torch.jit compiles, which torch itself deprecates
         warnings.simplefilter("ignore", DeprecationWarning)
         package = import_module("torch.distributed.optim")
     return package.ZeroRedundancyOptimizer(
-        parameters,
+        groups,
         optimizer_class=torch.optim.AdamW,
         process_group=processes.group,
         betas=betas,

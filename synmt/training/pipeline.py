@@ -17,12 +17,14 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
 from synmt.errors import adding_advice
+from synmt.exchange.card import write_card
+from synmt.exchange.hub import without_downloads
 from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, keep_freed_memory
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run
+from synmt.run_folder import Run, named_run
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
 from synmt.training.checks import check_values, load_checked
@@ -71,7 +73,8 @@ def plan_preparation(
     source_trees: bool = False,
 ) -> list[Estimate]:
     """Estimate what `prepare` would do; the arguments are the same."""
-    return list(estimate_all(_preparation(recipe, overrides, Path(data), source_trees).stages))
+    with without_downloads():
+        return list(estimate_all(_preparation(recipe, overrides, Path(data), source_trees).stages))
 
 
 def _preparation(
@@ -163,8 +166,9 @@ def plan_training(
     overwrite: bool = False,
 ) -> list[Estimate]:
     """Estimate what `train` would do; arguments and errors are the same."""
-    stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite)
-    return list(estimate_all(stages.stages))
+    with without_downloads():
+        stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite)
+        return list(estimate_all(stages.stages))
 
 
 def train_prepared(
@@ -205,7 +209,15 @@ def train_prepared(
     if record.reason != "interrupted" and processes.rank == 0:
         write_final_weights(run, recipe)
         translate_tests(run, recipe, prepared.corpus.test, parser=parser)
+        _write_card(run, recipe, prepared)
         finish_run(run, record.step)
+
+
+def _write_card(run: Run, recipe: Recipe, prepared: Prepared) -> None:
+    pairs = len(PreparedCorpus.open(prepared.folder).split("train", {}))
+    scores = [(one.test, one.metric, one.score, one.signature) for one in read_results(run)]
+    card = run.folder / "README.md"
+    write_card(card, recipe, pairs, scores, prepared.parser, run.folder / "code")
 
 
 def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:
@@ -222,7 +234,10 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     torch.manual_seed(settings.seed)
     model = build_for(recipe, source, target, features, run.folder / "code")
     if recipe.model.init is not None and not run.checkpoints():
-        take_weights(model, recipe)
+        pretrained = take_weights(model, recipe)
+        if settings.pretrained_rate < 1 and processes.rank == 0:
+            run.write_info(pretrained_weights=pretrained)
+        processes.wait()
     freeze(model, recipe)
     reading: dict[Side, Reading] = {
         side: reading_of(model.reads(side) + model.learns(side), recipe.parser_of(side))
@@ -262,7 +277,7 @@ def _features(
     if not features and "source" in trees:
         features = learn_features(data, trees["source"])
         if features and init is not None:
-            features = {**features, **Run(init.expanduser()).features()}
+            features = {**features, **named_run(init).features()}
         if features:
             run.write_features(features)
     return features

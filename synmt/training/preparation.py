@@ -29,6 +29,7 @@ from synmt.training.initial import Adopted
 from synmt.training.stages import Result, Stage, run_stages
 from synmt.training.text_stages import (
     ParseStage,
+    PretrainedStage,
     SourceStage,
     TextStage,
     WordStage,
@@ -94,6 +95,7 @@ class Preparation:
             for side, needs in requirements.items()
             if needs.to_run or needs.to_learn or (source_trees and side == "source")
         ]
+        self.pretrained = PretrainedStage(recipe.model.init)
         self.text = TextStage(recipe)
         self.sources = SourceStage(recipe, requirements, sides, self.text)
         self.words = WordStage(data, self.sources, truecasers)
@@ -108,7 +110,7 @@ class Preparation:
     def stages(self) -> list[Stage[Any]]:
         """All stages, in order."""
         return [
-            *(self.text, self.sources, self.words, self.task, self.pieces),
+            *(self.pretrained, self.text, self.sources, self.words, self.task, self.pieces),
             *self.trees.values(),
         ]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.resolve import Estimate, estimates, find_corpus, resolve
 from synmt.data.prepare import check_lengths
+from synmt.exchange.hub import HUB, NotDownloaded, without_downloads
 from synmt.files.json_files import read_cached_json
-from synmt.files.reading import count_lines, fingerprint, stored_sha256
+from synmt.files.reading import count_lines, fingerprint, offline, stored_sha256
 from synmt.files.schemas import ParseCost
 from synmt.files.writing import write_json
 from synmt.parsing.bulk import ParseProgress, parse_file
@@ -20,6 +22,7 @@ from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
+from synmt.run_folder import named_run
 from synmt.tokenization.corpus import Words, find_words, make_tokenizers, tokenize_corpus
 from synmt.tokenization.word_tokenizer import Truecaser
 from synmt.training.stages import Stage
@@ -32,6 +35,33 @@ from synmt.training.tree_sources import (
 )
 
 _logger = logging.getLogger(__name__)
+
+
+class PretrainedStage(Stage[Path]):
+    """The run of `model.init`, if it is a model of the hub."""
+
+    name = "download the pretrained model"
+
+    def __init__(self, init: Path | None) -> None:
+        self.init, self.is_idle = init or Path(), init is None or not str(init).startswith(HUB)
+
+    def find(self) -> Path | None:
+        """Find the run in the cache."""
+        if self.is_idle:
+            return self.init
+        with without_downloads(), suppress(NotDownloaded):
+            return named_run(self.init).folder
+        return None
+
+    def make(self) -> Path:
+        """Download the model, and make a run of it."""
+        return named_run(self.init).folder
+
+    def estimates(self) -> Iterable[Estimate]:
+        """Describe the stage; what cannot be downloaded is a problem."""
+        if self.known is None and offline():
+            self.make()
+        return super().estimates()
 
 
 class TextStage(Stage[Corpus]):

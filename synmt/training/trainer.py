@@ -7,12 +7,14 @@ order.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +26,7 @@ from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import naming_lack_of_memory
 from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
+from synmt.model.weights import named_weights
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.training.checkpoint import (
@@ -37,6 +40,8 @@ from synmt.training.loss import Objective
 from synmt.training.meter import Meter, Update, perplexity
 from synmt.training.optimizer import gather_state, learning_rate, local_part, make_optimizer
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord
+
+_logger = logging.getLogger(__name__)
 
 
 class Trainer:
@@ -67,14 +72,18 @@ class Trainer:
         self._objective = Objective(self.model, self.settings.label_smoothing)
         self._shared_objective = self.processes.share_gradients(self._objective, self.device)
         self._unsettled = self.processes.count > 1
-        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        self.optimizer = make_optimizer(trained, self.settings, self.processes)
+        groups = _groups(self.model, run, self.settings.pretrained_rate)
+        self.optimizer = make_optimizer(groups, self.settings, self.processes)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = TrainingState(step=0, epoch=0, batch=0, best_step=0, best_value=None, waited=0)
         self.stop = threading.Event()
         self._stopping = False
         variants = [variant for side in SIDES for variant in self.model.variants[side]]
-        self._timed = [variant for variant in variants if variant.loss_steps]
+        self._timed = [variant for variant in variants if variant.loss_steps or variant.warm]
+        # a model that is trained for no step is the one without their edits
+        self._enter_step(1)
+        if any(variant.warm > self.settings.max_steps > 0 for variant in variants):
+            _logger.warning("training ends before every variant is blended in (`warm`)")
         self._autocast = autocast(device, self.settings.precision)
         self._meter = Meter(
             self.device, overflow=self.scaler.is_enabled(), processes=self.processes
@@ -197,7 +206,7 @@ class Trainer:
             self.model.parameters(), self.settings.clip_norm or math.inf
         )
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("share", 1.0)
         if not self.scaler.is_enabled():
             # the fused optimizer then leaves the weights alone; the error is raised when the
             # numbers are read
@@ -267,3 +276,17 @@ class Trainer:
         if not self.run.checkpoint(state.step).exists():
             save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
+
+
+def _groups(model: Seq2Seq, run: Run, share: float) -> list[dict[str, Any]]:
+    """Group the weights that are trained; those of `model.init` come last, with their share of the
+    learning rate."""
+    pretrained = run.info().get("pretrained_weights", []) if share < 1 else []
+    named = named_weights(model)
+    slow = {id(named[name]) for name in pretrained}
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    groups = [
+        {"params": [weight for weight in trained if id(weight) not in slow], "share": 1.0},
+        {"params": [weight for weight in trained if id(weight) in slow], "share": share},
+    ]
+    return [group for group in groups if group["params"]]

@@ -110,7 +110,7 @@ def test_given_bracketings_are_taken_as_they_are_and_named_if_missing_or_too_few
 def test_a_source_that_is_truncated_keeps_its_last_tag():
     text = [tagged(source, TRANSLATION) for source, _ in PAIRS]
     vocabulary = train_vocabulary(text, VocabularyRecipe(kind="word", size=50), (TRANSLATION,))
-    found = segment(0, "a b c d e f", None, vocabulary, 4, task=TRANSLATION)
+    found = segment(0, "a b c d e f", None, vocabulary, 4, tags=(TRANSLATION, TRANSLATION))
     assert found.example.source.tolist() == vocabulary.encode_ids("<TR> a b <TR>")
     assert found.dropped == 4
 

@@ -132,7 +132,7 @@ REFUSED_MODELS = """
 {architecture: lstm, model_dim: 15} => odd
 {model_dim: 12, heads: 4, positions: rotary} => is odd: rotary turns pairs
 {encoder_layers: 1, model_dim: 16, heads: 4, encoder_heads: [16], positions: rotary} => rotary turns
-{positions: learned} => 'sinusoid', 'rotary', 'alibi' or 'none'
+{positions: learned} => 'sinusoid', 'vaswani', 'rotary', 'alibi' or 'none'
 """
 
 

@@ -9,7 +9,13 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once, seen_mask
+import torch.nn.functional as F
+from attending import (
+    assert_alone_as_in_a_batch,
+    assert_same_with_gradients,
+    assert_step_by_step_as_all_at_once,
+    seen_mask,
+)
 from small import PIECES, batch_for, model_recipe, random_batch, shaken, small_model
 from stepping import assert_equal_steps
 from variant_cases import DEFAULTS, EDITS_ATTENTION, made
@@ -18,10 +24,11 @@ from synmt.data.batch import collate_source
 from synmt.data.vocabulary import PAD
 from synmt.model.multihead import SelfAttention
 from synmt.model.positions import Rotary, alibi, alibi_slopes, rotate
-from synmt.model.seq2seq import sinusoids
+from synmt.model.seq2seq import WAVES, sinusoids
 from synmt.model.transformer import Transformer, gated
 from synmt.model.variant import Syntax
 from synmt.recipe.schema import ModelRecipe
+from synmt.training.loss import Objective
 
 POSITIONS = ["sinusoid", "rotary", "alibi", "none"]
 FUNCTIONS = ["relu", "gelu", "swiglu"]
@@ -39,6 +46,8 @@ CHOICES = [
     }
     for p, n, k in product(range(4), range(2), range(2))
 ]
+MARIAN = {"positions": "vaswani", "norm": "post", "norm_kind": "layer", "feed_forward": "swish"}
+CHOICES.append({**MARIAN, "embeddings": "shared"})
 MODERN = {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "feed_forward": "swiglu"}
 
 
@@ -49,18 +58,20 @@ def name_of(choice):
 # the equations, in loops
 
 
-def slow_position(place, model_dim):
+def slow_position(place, model_dim, positions="sinusoid"):
     """sin(place · 10000^(-i / (D/2 - 1))) for i < D/2, then the cosines (tensor2tensor's order of
-    Vaswani et al.)."""
+    Vaswani et al., who have D/2 in place of D/2 - 1)."""
     half = model_dim // 2
-    angles = [place * 10_000 ** (-i / (half - 1)) for i in range(half)]
+    last = half - 1 if positions == "sinusoid" else half
+    angles = [place * 10_000 ** (-i / last) for i in range(half)]
     return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)], dtype=torch.float32)
 
 
 def slow_embedding(embedding, ids, positions):
     x = embedding.table.weight[ids] * math.sqrt(embedding.table.embedding_dim)
-    if positions == "sinusoid":
-        x = x + torch.stack([slow_position(place, x.size(1)) for place in range(len(ids))])
+    if positions in WAVES:
+        own = [slow_position(place, x.size(1), positions) for place in range(len(ids))]
+        x = x + torch.stack(own)
     return x
 
 
@@ -105,7 +116,12 @@ def slow_feed_forward(module, kind, x):
         z = x @ w.T
         return (z / (1 + torch.exp(-z)) * (x @ v.T)) @ module.output.weight.T
     z = x @ module.inner.weight.T + module.inner.bias
-    inner = z * (z > 0) if kind == "relu" else z * (1 + torch.erf(z / math.sqrt(2))) / 2
+    functions = {
+        "relu": lambda z: z * (z > 0),
+        "gelu": lambda z: z * (1 + torch.erf(z / math.sqrt(2))) / 2,
+        "swish": lambda z: z / (1 + torch.exp(-z)),
+    }
+    inner = functions[kind](z)
     return inner @ module.output.weight.T + module.output.bias
 
 
@@ -195,10 +211,30 @@ def test_embeddings_are_shared_as_their_name_says(embeddings):
     assert (source is target, target is model.output_weight) == EMBEDDINGS[embeddings]
 
 
+@pytest.mark.parametrize("positions", WAVES)
 @pytest.mark.parametrize("model_dim", [4, 16, 128])
-def test_positions_are_the_published_sinusoids(model_dim):
-    expected = torch.stack([slow_position(place, model_dim) for place in range(600)])
-    torch.testing.assert_close(sinusoids(600, model_dim), expected, atol=1e-5, rtol=1e-5)
+def test_positions_are_the_published_sinusoids(model_dim, positions):
+    expected = torch.stack([slow_position(place, model_dim, positions) for place in range(600)])
+    found = WAVES[positions](600, model_dim)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_the_bias_of_the_output_layer_is_learned_and_added_when_decoding():
+    model = shaken(**MARIAN, output_bias=True)
+    _, batch = random_batch(model, [3, 1], seed=6)
+    logits = model(batch).states @ model.output_weight.T + model.output_bias
+    targets = batch.target_output
+    for smoothing in (0.0, 0.1):
+        found = Objective(model, smoothing)(batch)["loss"].float()
+        usual = F.cross_entropy(
+            logits[targets != PAD],
+            targets[targets != PAD],
+            label_smoothing=smoothing,
+            reduction="sum",
+        )
+        assert_same_with_gradients(found, usual, (model.output_bias, model.output_weight))
+    torch.testing.assert_close(model.logits(model(batch).states), logits)
+    assert_equal_steps(model, steps=8)
 
 
 def test_the_smallest_width_has_positions_too():

@@ -10,9 +10,12 @@ import pytest
 import torch
 from featured import write_featured_models
 from public_archives import aspec, standing_in
+from small_run import make_run
 from tiny import MODEL, write_corpus
 
 from synmt.arrays import SIDES
+from synmt.decode.loaded_model import load_model
+from synmt.exchange.export import export
 from synmt.files.reading import count_lines
 from synmt.model.build import place_variants
 from synmt.parsing.models import COMPACT
@@ -20,6 +23,7 @@ from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.run_folder import Run
 from synmt.training.distributed import Processes
+from synmt.training.initial import adopt_vocabulary
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.pipeline import make_trainer, plan_preparation, prepare
 from synmt.training.test_sets import translate_tests
@@ -92,9 +96,21 @@ def data(tmp_path_factory):
     return tmp_path_factory.mktemp("data")
 
 
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """Make a small model in the layout of Hugging Face."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    size = {**MODEL, "encoder_layers": 3, "heads": 8}
+    run = make_run(folder / "run", model=size)
+    loaded = load_model(run, run.recipe(), device="cpu", checkpoint="final")
+    parts = loaded.model, loaded.recipe, loaded.source, loaded.target
+    export(*parts, folder / "model", "transformers")
+    return folder / "model"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_it_trains_two_steps_and_scores_its_test_set_or_its_parts_are_those_of_others(
-    name, parsers, featured, data, tmp_path
+    name, parsers, featured, pretrained, data, tmp_path
 ):
     plain = load_recipe(name)
     models = featured if tree_requirements(plain)["source"].of_parser else parsers
@@ -107,8 +123,14 @@ def test_it_trains_two_steps_and_scores_its_test_set_or_its_parts_are_those_of_o
         training.validation_beam_size={int(plain.training.best == "bleu")}
         decoding.beam_size=2 decoding.max_length_ratio=0.1 decoding.max_length_extra=1
     """
-    recipe = load_recipe(name, [*small.split(), *_without_kytea(plain), *_small(plain)])
+    if plain.model.init is not None:
+        # vocabulary and sizes are those of the pretrained model
+        kept = [one for one in small.split() if not one.startswith("vocabulary.")]
+        recipe = load_recipe(name, [*kept, f"model.init={pretrained}"])
+    else:
+        recipe = load_recipe(name, [*small.split(), *_without_kytea(plain), *_small(plain)])
     assert (recipe.syntax, recipe.corpus) == (plain.syntax, plain.corpus)
+    recipe = adopt_vocabulary(recipe)[0]
     # a dry run before and after
     assert not [step.problem for step in plan_preparation(recipe, data=data) if step.problem]
     if name not in TRAINED:

@@ -111,10 +111,10 @@ def test_an_lstm_starts_from_an_lstm(tmp_path):
 UNFIT = r"""
 {} | {model: {feedforward_dim: 48}} | different shapes in this run.*inner.weight
 {LSTM} | {LSTM, syntax: GATED} | different shapes in this run, or.*: decoder.output.weight
-{model: {embeddings: separate}} | {} | or are shared in one model only: .*weight
-{LSTM} | {model: {init_except: [embeddings]}} | different shapes in this run
+{model: {embeddings: separate}} | {SHARED} | or are shared in one model only: .*weight
+{LSTM} | {model: {init_except: [embeddings]}} | feedforward_dim, heads: not for architecture: lstm
 {} | {vocabulary: {size: 500}} | differ in vocabulary.size. Leave out
-{model: {embeddings: tied}, vocabulary: {joint: false}} | {} | with the vocabulary of .*other.*needs
+{TIED, vocabulary: {joint: false}} | {SHARED} | with the vocabulary of .*other.*needs
 {} | {tasks: {parsing: dependencies}} | has no tag <TR>.*same tags and `tasks`
 {} | {tasks: {mixed: dependencies}} | has no piece for brackets
 {} | {corpus: TAGGED} | has no tag <BT>
@@ -122,6 +122,8 @@ UNFIT = r"""
 """
 TERMS = {
     "LSTM": "model: {architecture: lstm}",
+    "SHARED": "model: {embeddings: shared}",
+    "TIED": "model: {embeddings: tied}",
     "GATED": "{variants: [{name: latent_tree}]}",
     "TAGGED": "{train: [{FILES}, {FILES, tag: <BT>}], valid: {FILES}}",
     "FILES": "source: a.en, target: a.de",

@@ -27,7 +27,7 @@ depends on its neighbours.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
@@ -69,6 +69,11 @@ class DepsSan(Variant):
         super().__init__(place)
         self.variance, self.resample, self.fill, self.window = variance, resample, fill, window
         self.combine = combine
+
+    @classmethod
+    def can_blend_for(cls, **options: Any) -> bool:
+        """A window hides pieces."""
+        return options["window"] is None
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the factor, the bias, or a factor of the weights to D, (B, 1, T, T); mask keys

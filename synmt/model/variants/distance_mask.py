@@ -40,6 +40,7 @@ class DistanceMask(Variant):
 
     reads = (DISTANCE, WORD)
     sides = ("source",)
+    can_blend = False
     default_heads = 4
 
     reach: Tensor

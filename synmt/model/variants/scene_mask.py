@@ -21,6 +21,7 @@ class SceneMask(Variant):
 
     reads = (SAME_SCENE,)
     sides = ("source",)
+    can_blend = False
     default_layers = (4,)
     default_heads = 1
 

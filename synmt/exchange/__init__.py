@@ -1,0 +1,1 @@
+"""Models of other programs: read those of Hugging Face, and write ours for them."""
