@@ -24,14 +24,14 @@ _COMPACT = "which is included in synmt, under CC BY-SA 4.0"
 def write_card(
     path: Path,
     recipe: Recipe,
-    pairs: int,
+    pairs: int | None,
     scores: Iterable[Score],
     parser: Mapping[str, Any] | None,
     code: Path | None = None,
 ) -> None:
     """Write the card of a run.
 
-    pairs: sentence pairs of the training text.
+    pairs: sentence pairs of the training text, if they are known.
     parser: identity of the parser of the sources, if the model reads or learned from trees.
     code: where the run keeps the source of variants outside synmt.
     """
@@ -48,12 +48,13 @@ def write_card(
         name = recipe.model.init.as_posix()
         is_of_hub = name.startswith(HUB)
         head["base_model"] = name.removeprefix(HUB) if is_of_hub else recipe.model.init.name
+    pairs_of_text = f", {pairs:,} sentence pairs" if pairs is not None else ""
     blocks = [
         f"---\n{dump_yaml(head)}---\n\n# {recipe.name}",
         f"Translates from {recipe.source} to {recipe.target}: {_network(recipe)}, trained with "
         f"synmt {__version__} by the recipe in recipe.yaml.",
         *_systems(recipe, code),
-        f"**Training text**: {_text(recipe)}, {pairs:,} sentence pairs. Its licence also holds for "
+        f"**Training text**: {_text(recipe)}{pairs_of_text}. Its licence also holds for "
         "what is made from it; synmt does not know it.",
         *_trees(recipe, parser),
         _table(scores),

@@ -99,6 +99,7 @@ class RunInfo(TypedDict, total=False):
     prepared: _Name
     trees: dict[str, _Name]
     parser: RunParser | None
+    pairs: Count
     parsing: dict[str, ParseCost]
     text: dict[str, dict[str, Any]]
     init: dict[str, str]

@@ -17,7 +17,6 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
 from synmt.errors import adding_advice
-from synmt.exchange.card import write_card
 from synmt.exchange.hub import without_downloads
 from synmt.files.checksums import recording
 from synmt.files.writing import locked
@@ -33,7 +32,7 @@ from synmt.training.initial import adopt_vocabulary, freeze, take_weights
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, finish_run, write_final_weights
 from synmt.training.preparation import Preparation, Prepared
 from synmt.training.records import EndRecord, Log, LogRecord, RunRecord, ScoreRecord, StartRecord
-from synmt.training.run_stages import RunStages
+from synmt.training.run_stages import RunStages, write_run_card
 from synmt.training.stages import estimate_all
 from synmt.training.test_sets import read_results, translate_tests, validation_bleu
 from synmt.training.trainer import Trainer
@@ -209,15 +208,8 @@ def train_prepared(
     if record.reason != "interrupted" and processes.rank == 0:
         write_final_weights(run, recipe)
         translate_tests(run, recipe, prepared.corpus.test, parser=parser)
-        _write_card(run, recipe, prepared)
+        write_run_card(run, recipe)
         finish_run(run, record.step)
-
-
-def _write_card(run: Run, recipe: Recipe, prepared: Prepared) -> None:
-    pairs = len(PreparedCorpus.open(prepared.folder).split("train", {}))
-    scores = [(one.test, one.metric, one.score, one.signature) for one in read_results(run)]
-    card = run.folder / "README.md"
-    write_card(card, recipe, pairs, scores, prepared.parser, run.folder / "code")
 
 
 def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:

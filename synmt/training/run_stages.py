@@ -9,6 +9,7 @@ from typing import Any
 from synmt.arrays import Side
 from synmt.corpora.items import test_names
 from synmt.data.prepare import check_lengths
+from synmt.exchange.card import write_card
 from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.recipe.schema import Recipe
@@ -18,7 +19,7 @@ from synmt.training.finished import check_inputs, is_complete, missing_tests
 from synmt.training.lifecycle import write_final_weights
 from synmt.training.preparation import Preparation
 from synmt.training.stages import Result, Stage, run_stages
-from synmt.training.test_sets import translate_tests
+from synmt.training.test_sets import read_results, translate_tests
 from synmt.training.tree_sources import TreeRequirements, all_given_trees
 
 
@@ -65,6 +66,21 @@ class RunStages:
             # only now: after an interruption the same test sets are still missing
             with recording(self.run.folder, "recipe.yaml"):
                 self.run.write_recipe(self.recipe)
+            write_run_card(self.run, self.recipe)
+
+
+def write_run_card(run: Run, recipe: Recipe) -> None:
+    """Write the model card of a run that has its scores."""
+    info = run.info()
+    scores = [(one.test, one.metric, one.score, one.signature) for one in read_results(run)]
+    write_card(
+        run.folder / "README.md",
+        recipe,
+        info.get("pairs"),
+        scores,
+        info.get("parser"),
+        run.folder / "code",
+    )
 
 
 class _RunStage(Stage[Result]):

@@ -272,6 +272,9 @@ def test_a_finished_run_translates_test_sets_that_are_new_or_have_changed(finish
     shutil.copy(text / "valid.de", text / "later.de")
     assert "later: bleu" in train(finished, "tiny.yaml")
     assert (tests / "later/reference.txt").read_bytes() == (text / "valid.de").read_bytes()
+    card = (tests.parent / "README.md").read_text(encoding="utf-8")
+    assert "| later | bleu |" in card
+    assert "32 sentence pairs" in card
     # other files under the same name are another test set
     recipe.write_text(recipe.read_text().replace("later.", "valid."), encoding="utf-8")
     (text / "test.de").write_text("Ein anderer Satz.\n" * 4)

@@ -83,7 +83,8 @@ def bare(text):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_ctranslate2_translates_as_synmt_does(name, run_of, tmp_path):
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_ctranslate2_translates_as_synmt_does(name, precision, run_of, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     run = run_of(name)
     folder = exported(run, tmp_path / "out", "ctranslate2")
@@ -91,7 +92,7 @@ def test_ctranslate2_translates_as_synmt_does(name, run_of, tmp_path):
         sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
         for side in ("source", "target")
     ]
-    translator = ctranslate2.Translator(str(folder))
+    translator = ctranslate2.Translator(str(folder), compute_type=precision)
     found = translator.translate_batch(
         [[*segmenters[0].encode(line, out_type=str), "</s>"] for line in LINES],
         beam_size=4,

@@ -113,14 +113,21 @@ def test_recorded_steps_are_replayed(precision):
     assert not RecordedState.failed
 
 
+LATENT = {"name": "latent_tree"}
+# as pretrained ones are: six layers, width 512
+BASE = {"size": "base", "positions": "vaswani", "feed_forward": "swish", "output_bias": True}
+
+
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize(
-    "variant",
-    [(), (PASCAL,), ({"name": "relative", "side": "target"},), ({"name": "latent_tree"},)],
+    ("variant", "model"),
+    [
+        *[((), {}), ((PASCAL,), {}), (({"name": "relative", "side": "target"},), {})],
+        *[((LATENT,), {"model": LSTM}), ((PASCAL,), {"model": BASE})],
+    ],
 )
-def test_a_run_translates_as_on_the_cpu(variant, precision, tmp_path):
-    more = {"model": LSTM} if variant and variant[0]["name"] == "latent_tree" else {}
-    run = make_run(tmp_path / "run", *variant, **more)
+def test_a_run_translates_as_on_the_cpu(variant, model, precision, tmp_path):
+    run = make_run(tmp_path / "run", *variant, **model)
     on_cpu, on_gpu = (
         Translator.load(run, device=device, precision=precision) for device in ("cpu", "cuda")
     )
