@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import BoolArray, IntArray
+from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.syntax.parse import Parse
 
 
@@ -170,6 +170,27 @@ def is_tree(parents: IntArray) -> bool:
 # must be negative; attention weights are not.
 
 _Scores = npt.NDArray[np.float64]
+
+
+def not_punctuation(gold: Parse) -> BoolArray:
+    """Mark the words that are not punctuation: (W,)."""
+    tags = gold.tags or [""] * len(gold)
+    pairs = zip(gold.relations, tags, strict=True)
+    counts = [relation.partition(":")[0] != "punct" and tag != "PUNCT" for relation, tag in pairs]
+    return np.array(counts, dtype=np.bool_)
+
+
+def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
+    """Sum the weights of pieces over words: weights (T, T), the word of each piece (T,) -> (W, W).
+
+    On the diagonal, the weight of being the root, only the diagonal of the pieces counts. A word
+    without pieces has weights of 0, so any word may become its parent; a piece of no word, -1, is
+    ignored.
+    """
+    belongs = (owners[:, None] == np.arange(words)).astype(np.float64)  # (T, W)
+    collapsed = belongs.T @ weights @ belongs  # (W, W)
+    np.fill_diagonal(collapsed, weights.diagonal() @ belongs)
+    return collapsed
 
 
 def maximum_spanning_tree(scores: npt.NDArray[np.floating[Any]]) -> IntArray:

@@ -13,9 +13,9 @@ from synmt.analysis.trees.attachment import (
     branching,
     compare_trees,
     count_rules,
-    not_punctuation,
     share_of_rule,
 )
+from synmt.syntax.trees import not_punctuation
 
 MONKEY = with_full_stop()
 TAGS = ["NOUN", "VERB", "PUNCT"]

@@ -12,10 +12,10 @@ from synmt.analysis.attention.heads import KINDS, AttentionMap, heads_of, read_m
 from synmt.analysis.attention.report import LEAST, draw_maps
 from synmt.analysis.attention.statistics import measure_heads, measure_self_heads
 from synmt.analysis.forward_passes import ParsedText, run_forward
-from synmt.analysis.heads import Head
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
+from synmt.model.heads import Head
 from synmt.syntax.parse import flat_parse
 
 SHORT = "A cat."

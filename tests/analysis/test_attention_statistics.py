@@ -23,9 +23,9 @@ from synmt.analysis.attention.statistics import (
     usual_offset,
 )
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.heads import Head
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
+from synmt.model.heads import Head
 from synmt.syntax.parse import flat_parse
 
 OWNERS = np.append(MONKEY_WORD_OF, -1)

@@ -12,15 +12,15 @@ from small_run import PASCAL, TEXT, make_run
 
 from synmt.analysis import forward_passes
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, run_forward
-from synmt.analysis.heads import Head, head_weights, tree_heads
-from synmt.analysis.trees.induced import collapse, induce_trees
+from synmt.analysis.trees.induced import induce_trees
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
 from synmt.model.capture import Activations
+from synmt.model.heads import Head, head_weights, tree_heads
 from synmt.syntax.parse import flat_parse
-from synmt.syntax.trees import maximum_spanning_tree
+from synmt.syntax.trees import collapse, maximum_spanning_tree
 
 LINE = "The monkey eats a banana"
 SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24]])
@@ -107,10 +107,10 @@ def test_annotations_of_an_lstm_are_read():
     assert head.name == "annotations (latent_tree)"
     weights = torch.rand(2, 3, 3)
     memory = Memory(torch.zeros(2, 3, 1), torch.ones(2, 3), weights=weights)
-    assert torch.equal(head_weights(head, "source", SimpleNamespace(memory=memory)), weights)
-    bare = SimpleNamespace(memory=replace(memory, weights=None))
+    assert torch.equal(head_weights(head, "source", Activations(), memory), weights)
+    bare = replace(memory, weights=None)
     with pytest.raises(UsageError, match=r"latent_tree annotates .* without giving the weights"):
-        head_weights(head, "source", bare)
+        head_weights(head, "source", Activations(), bare)
 
 
 @pytest.mark.parametrize("head", ["3.1", "0.1", "2.5", "2.0", "2", "first", "-1.2"])
@@ -149,7 +149,8 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(tmp_path, side):
         # without EOS or BOS
         inner = slice(len(owners)) if side == "source" else slice(1, len(owners) + 1)
         for head, (tree, choices) in zip(heads, of_heads, strict=True):
-            weights = head_weights(head, side, passed)[0, inner, inner].double().numpy()
+            weights = head_weights(head, side, passed.captured, passed.memory)[0, inner, inner]
+            weights = weights.double().numpy()
             words = collapse(weights, owners, len(gold[index]))
             assert tree.tolist() == maximum_spanning_tree(words).tolist()
             assert choices.tolist() == [int(row.argmax()) if row.any() else -1 for row in words]

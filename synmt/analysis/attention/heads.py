@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, run_forward
-from synmt.analysis.heads import Head, annotation_heads, choose_heads, head_weights
 from synmt.analysis.options import MapContent
 from synmt.arrays import DoubleArray, Side
 from synmt.data.task_corpus import tagged
@@ -23,6 +22,7 @@ from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.capture import Activations, self_attention
+from synmt.model.heads import Head, annotation_heads, choose_heads, head_weights
 from synmt.model.seq2seq import Seq2Seq
 
 AttentionKind = Literal["source", "target", "cross", "parents"]
@@ -77,7 +77,8 @@ def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head])
     """Return the attention weights of S heads in a forward pass: (B, S, Tq, Tk)."""
     if kind != "cross":
         side = KINDS[kind].side
-        return torch.stack([head_weights(head, side, forward) for head in heads], 1)
+        captured, memory = forward.captured, forward.memory
+        return torch.stack([head_weights(head, side, captured, memory) for head in heads], 1)
     layers = forward.captured.cross
     if heads[0].is_lstm:
         [weights] = layers.values()

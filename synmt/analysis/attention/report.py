@@ -24,11 +24,11 @@ from synmt.analysis.attention.statistics import (
     relation_table,
 )
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.heads import annotation_heads
 from synmt.analysis.options import AttentionOptions, MapContent
 from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
+from synmt.model.heads import annotation_heads
 from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import find_run

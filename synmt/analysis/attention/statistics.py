@@ -40,15 +40,15 @@ from torch import Tensor
 
 from synmt.analysis.attention.heads import KINDS, AttentionKind, weights_of
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
-from synmt.analysis.heads import Head
-from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.induced import piece_owners
 from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import proportions
+from synmt.model.heads import Head
 from synmt.reporting.values import Column, Table, count_column, share_column, text_column
 from synmt.syntax.parse import Parse
+from synmt.syntax.trees import not_punctuation
 
 NO_CHOICE = np.iinfo(np.int64).min
 """The choice of a word that gives no weight to any word."""

@@ -26,7 +26,6 @@ from synmt.analysis.compare.sentences import (
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
 from synmt.analysis.inputs import read_translations, scoring_options
 from synmt.analysis.options import CompareOptions
-from synmt.analysis.trees.drawing import TreeDrawing, draw_svg
 from synmt.decode.alignment import best_pairs
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
@@ -44,6 +43,7 @@ from synmt.reporting.values import (
     count_column,
     text_column,
 )
+from synmt.syntax.drawing import TreeDrawing, draw_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

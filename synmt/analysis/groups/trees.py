@@ -33,11 +33,10 @@ from synmt.analysis.inputs import (
     parse_lines,
 )
 from synmt.analysis.options import GroupOptions, SystemOptions
-from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray, Side
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
-from synmt.syntax.trees import ancestors
+from synmt.syntax.trees import ancestors, not_punctuation
 
 if TYPE_CHECKING:
     from synmt.parsing.parser import StanzaParser

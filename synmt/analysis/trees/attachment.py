@@ -19,9 +19,10 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.arrays import BoolArray, IntArray
+from synmt.arrays import IntArray
 from synmt.evaluation.bootstrap import Proportion, proportions, sum_by_sentence
 from synmt.syntax.parse import Parse
+from synmt.syntax.trees import not_punctuation
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,6 @@ def compare_trees(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachmen
     }
     da, ua = proportions(correct, sentence, len(gold))
     return Attachment(len(correct), da, ua, by_frequency)
-
-
-def not_punctuation(gold: Parse) -> BoolArray:
-    """Mark the words that are not punctuation: (W,)."""
-    tags = gold.tags or [""] * len(gold)
-    pairs = zip(gold.relations, tags, strict=True)
-    counts = [relation.partition(":")[0] != "punct" and tag != "PUNCT" for relation, tag in pairs]
-    return np.array(counts, dtype=np.bool_)
 
 
 def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:

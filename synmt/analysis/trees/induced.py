@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
-from synmt.analysis.heads import Head, head_weights
 from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
-from synmt.syntax.trees import maximum_spanning_tree
+from synmt.model.heads import Head, head_weights
+from synmt.syntax.trees import collapse, maximum_spanning_tree
 
 
 def induce_trees(
@@ -55,7 +55,7 @@ def induce_trees(
 def tree_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
     """Return the weights of possible parents in a forward pass: (B, T, T), without BOS on the
     target."""
-    weights = head_weights(head, side, forward)  # (B, T, T)
+    weights = head_weights(head, side, forward.captured, forward.memory)  # (B, T, T)
     if side == "source":
         return weights
     return weights[:, :-1, 1:] if head.predicts else weights[:, 1:, 1:]
@@ -68,16 +68,3 @@ def piece_owners(translator: Translator, text: ParsedText, sentence: SentencePas
     if text.side == "source" and translator.task:
         owners[(spans[:, 1] <= 0) | (spans[:, 0] >= len(text.source[sentence.index]))] = -1
     return owners
-
-
-def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
-    """Sum the weights of pieces over words: weights (T, T), the word of each piece (T,) -> (W, W).
-
-    On the diagonal, the weight of being the root, only the diagonal of the pieces counts. A word
-    without pieces has weights of 0, so any word may become its parent; a piece of no word, -1, is
-    ignored.
-    """
-    belongs = (owners[:, None] == np.arange(words)).astype(np.float64)  # (T, W)
-    collapsed = belongs.T @ weights @ belongs  # (W, W)
-    np.fill_diagonal(collapsed, weights.diagonal() @ belongs)
-    return collapsed

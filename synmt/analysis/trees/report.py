@@ -10,7 +10,6 @@ from pathlib import Path
 
 from synmt.analysis import inputs
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.heads import Head, tree_heads
 from synmt.analysis.options import TreeOptions
 from synmt.analysis.trees.attachment import (
     Attachment,
@@ -18,16 +17,15 @@ from synmt.analysis.trees.attachment import (
     branching,
     compare_trees,
     count_rules,
-    not_punctuation,
     share_of_rule,
 )
-from synmt.analysis.trees.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
 from synmt.analysis.trees.induced import induce_trees
 from synmt.arrays import IntArray
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import from_run, the_test_set
 from synmt.files.writing import write_atomically
+from synmt.model.heads import Head, tree_heads
 from synmt.reporting.page import picture
 from synmt.reporting.values import (
     Part,
@@ -41,7 +39,9 @@ from synmt.reporting.values import (
 from synmt.run_folder import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
+from synmt.syntax.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
 from synmt.syntax.parse import Parse
+from synmt.syntax.trees import not_punctuation
 from synmt.tokenization.word_tokenizer import WordTokenizer
 
 _MOST_RULES = 24

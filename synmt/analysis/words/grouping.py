@@ -21,7 +21,6 @@ import numpy as np
 from synmt.analysis.groups.grouping import Edges, bucket_names, bucket_numbers
 from synmt.analysis.groups.trees import parse_side, word_depths, word_distances
 from synmt.analysis.options import WordOptions
-from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, WordTexts, tokenize
 from synmt.arrays import IntArray, Side
@@ -35,6 +34,7 @@ from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
+from synmt.syntax.trees import not_punctuation
 from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
 
 FREQUENCIES: Edges = (0, 1, 2, 3, 4, 9, 99, 999)

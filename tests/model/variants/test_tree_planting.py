@@ -19,9 +19,9 @@ from small import MONKEY, MONKEY_WORD_OF, slow_distances, small_model
 
 from synmt.analysis.attention.heads import heads_of
 from synmt.analysis.attention.statistics import of_predicting_steps
-from synmt.analysis.heads import Head, tree_heads
 from synmt.analysis.trees.induced import tree_weights
 from synmt.model.capture import Activations
+from synmt.model.heads import Head, tree_heads
 from synmt.model.variants.tree_planting import TreePlanting, by_word, next_words, node_distances
 
 SIDES = ["source", "target"]
@@ -110,7 +110,7 @@ def test_an_analysis_reads_the_rows_that_have_learned(side):
     # BOS, or EOS, and four pieces
     weights = np.random.default_rng(1).dirichlet(np.ones(5), (1, 2, 5))
     captured = Activations(attention={(side, 2): torch.tensor(weights)})
-    found = tree_weights(learnt, side, SimpleNamespace(captured=captured))[0].numpy()
+    found = tree_weights(learnt, side, SimpleNamespace(captured=captured, memory=None))[0].numpy()
     plain, shifted = of_predicting_steps(weights, [Head(2, 1), replace(owned, number=2)])[0]
     assert (plain == weights[0, 0]).all()
     if side == "target":

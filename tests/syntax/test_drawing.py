@@ -9,7 +9,7 @@ import pytest
 from full_stop import with_full_stop
 from rich.cells import cell_len
 
-from synmt.analysis.trees.drawing import (
+from synmt.syntax.drawing import (
     TreeDrawing,
     draw_arcs,
     draw_svg,

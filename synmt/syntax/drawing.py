@@ -23,11 +23,11 @@ from html import escape
 
 import numpy as np
 
-from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray
 from synmt.reporting.figures import for_xml
 from synmt.reporting.text import display_width
 from synmt.syntax.parse import Parse, without_breaks
+from synmt.syntax.trees import not_punctuation
 
 LEGEND = "* root   + correct   ~ reversed   - wrong, with the right parent"
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from synmt.analysis.forward_passes import ForwardPass
 from synmt.arrays import Side
 from synmt.errors import UsageError
-from synmt.model.capture import self_attention
+from synmt.model.attention import Memory
+from synmt.model.capture import Activations, self_attention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Variant
 
@@ -108,16 +108,16 @@ def annotation_heads(model: Seq2Seq) -> list[Head]:
     return [head for head in _learned(model, "source") if not head.layer]
 
 
-def head_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
+def head_weights(head: Head, side: Side, captured: Activations, memory: Memory) -> Tensor:
     """Return the weights of annotations, or of a head of self-attention: (B, T, T)."""
     if head.layer:
-        return forward.captured.attention[side, head.layer][:, head.number - 1]
-    if forward.memory.weights is None:
+        return captured.attention[side, head.layer][:, head.number - 1]
+    if memory.weights is None:
         raise UsageError(
             f"{head.variant} annotates the source without giving the weights of its annotations",
             do="Give them to its memory, `memory.edit(annotations=…, weights=…)`",
         )
-    return forward.memory.weights
+    return memory.weights
 
 
 def _learned(model: Seq2Seq, side: Side) -> Iterator[Head]:
