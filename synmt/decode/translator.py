@@ -19,6 +19,7 @@ from typing import Any
 from synmt.data.batch import Batch
 from synmt.data.vocabulary import UNK, PieceTable, Vocabulary
 from synmt.decode.beam import search
+from synmt.decode.explanation import Explanation, explain
 from synmt.decode.forced import align, rescore
 from synmt.decode.inputs import (
     Request,
@@ -43,7 +44,7 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe
 from synmt.run_folder import Run, find_run
-from synmt.syntax.controls import Control, certain_arcs
+from synmt.syntax.controls import Control, certain_if_given
 from synmt.syntax.parse import Parse, without_whitespace
 from synmt.syntax.reading import Reading
 
@@ -252,6 +253,25 @@ class Translator:
                 [Request(line, number, tree=tree) for line, tree, number in rows]
             )
 
+    def explain(self, line: str, tree: Parse | Control | None = None) -> Explanation:
+        """Translate a line and show how: its tree, alignment, attention, and all translations.
+
+        tree: read instead of the parser's; a control makes it of the parser's.
+        Raises UsageError for an ensemble.
+        """
+        self.refuse_ensemble("an explanation")
+        self.refuse_linearised("an explanation")
+        [text] = self.tokenizers["source"].tokenize_lines([line])
+        given, probabilities = self._tree_provider.shown(text, tree)
+        request = Request(text, tree=certain_if_given(given))
+        [translation] = self.translate_requests([request])
+        whole = joined(translation, self.tokenizers["target"])
+        shown = given and self.reading.control.apply(given, text.encode())
+        for [[source]] in self.read([request]):
+            found = explain(self.models[0], source, text, translation, shown, probabilities)
+            return replace(found, translation=whole)
+        return Explanation(text, whole)
+
     def translate_requests(self, requests: Sequence[Request]) -> list[Translation]:
         """Translate one window of words into words, also with the other trees of requests that have
         one."""
@@ -274,7 +294,7 @@ class Translator:
         self, requests: Sequence[Request], translations: Sequence[Translation]
     ) -> list[Translation]:
         others = [
-            replace(request, tree=_certain(request.other_tree), other_tree=None)
+            replace(request, tree=certain_if_given(request.other_tree), other_tree=None)
             for request in requests
         ]
         forced = rescore(self.models, self.read(others), translations)
@@ -349,18 +369,11 @@ class Translator:
         return translations
 
 
-def _certain(tree: Parse | None) -> Parse | None:
-    """Add arc probabilities to a tree that was written by hand."""
-    if tree is None or tree.arcs is not None or not len(tree):
-        return tree
-    return replace(tree, arcs=certain_arcs(tree))
-
-
 def translate_batches(
     model: Seq2Seq, batches: Iterable[Batch], decoding: DecodingRecipe, vocabulary: Vocabulary
 ) -> list[str]:
     """Translate the sources of batches that are made already, such as those of validation, in the
-    order of their lines; the model stays in the mode that it was in."""
+    order of their lines; the model stays in its mode."""
     training, device = model.training, next(model.parameters()).device
     options = SearchOptions.from_recipe(decoding)
     # packed now, because the weights change in training

@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from synmt.decode.inputs import Trees
 from synmt.decode.loaded_model import LoadedModel
-from synmt.errors import UsageError, adding_advice
+from synmt.errors import SynmtError, UsageError, adding_advice
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
-from synmt.syntax.parse import flat_parse, without_whitespace
+from synmt.syntax.arcs import parent_probabilities
+from synmt.syntax.controls import Control
+from synmt.syntax.parse import Parse, flat_parse, without_whitespace
 
 _logger = logging.getLogger(__name__)
 
@@ -44,6 +48,33 @@ class TreeProvider:
             parser = recorded_parser(sharing[0].parser, self._device, arcs=self._needs_arcs)
             self._parsers[key] = parser.with_features(features) if features else parser
         return self._parsers[key]
+
+    def shown(self, line: str, wanted: Parse | Control | None) -> tuple[Parse | None, list[float]]:
+        """Find a tree to show of a line: a given one, else that of a parser, perhaps under a
+        control; None without a parser.
+
+        Returns with it the probability of each parent by the parser, if there is one.
+        """
+        parser = self._shown_parser
+        own = parser.parse([line])[0] if parser else None
+        if isinstance(wanted, Control):
+            tree = own and wanted.apply(own, line.encode())
+        else:
+            tree = own if wanted is None else wanted
+        if own is None or tree is None or own.arcs is None or len(own) != len(tree):
+            return tree, []
+        return tree, parent_probabilities(own.arcs, tree.parents).tolist()
+
+    @cached_property
+    def _shown_parser(self) -> StanzaParser | None:
+        """The parser of the first model; of a model that never saw trees, the one that ships for
+        its language, or that was downloaded before."""
+        model = self._models[0]
+        if model.parser is not None:
+            return self.parser(model.parser_key).with_arcs()
+        with suppress(SynmtError):
+            return StanzaParser(model.recipe.source, device=self._device, arcs=True)
+        return None
 
     def trees(self, lines: Sequence[str], given: Trees, number: int) -> list[Trees]:
         """Find the trees that each model reads: the given tree of a line, else that of the model's

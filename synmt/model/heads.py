@@ -92,7 +92,7 @@ def tree_heads(
     """
     if head is not None:
         return choose_heads(model, side, head)
-    learned = list(_learned(model, side))
+    learned = list(learned_heads(model, side))
     if not learned:
         raise UsageError(
             f"nothing in this model has learned trees of the {side}",
@@ -105,7 +105,7 @@ def tree_heads(
 
 def annotation_heads(model: Seq2Seq) -> list[Head]:
     """List the annotations of the source whose trees or flat attention the model has learned."""
-    return [head for head in _learned(model, "source") if not head.layer]
+    return [head for head in learned_heads(model, "source") if not head.layer]
 
 
 def head_weights(head: Head, side: Side, captured: Activations, memory: Memory) -> Tensor:
@@ -120,7 +120,8 @@ def head_weights(head: Head, side: Side, captured: Activations, memory: Memory) 
     return memory.weights
 
 
-def _learned(model: Seq2Seq, side: Side) -> Iterator[Head]:
+def learned_heads(model: Seq2Seq, side: Side) -> Iterator[Head]:
+    """Yield the heads and annotations of a side that have learned trees."""
     for variant in model.variants[side]:
         # one that reads the parser's trees learns none
         if variant.annotates_memory() and not variant.reads:

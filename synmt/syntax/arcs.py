@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import IntArray
+from synmt.arrays import DoubleArray, IntArray
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Arcs
 
@@ -37,6 +37,15 @@ def without_arcs(what: str, where: str = "") -> SynmtError:
         where=where,
         do="Parse the text again with `synmt parse --arcs`",
     )
+
+
+def parent_probabilities(arcs: Arcs, parents: IntArray) -> DoubleArray:
+    """Sum the probabilities of each word's arcs to its parent, whatever their relations: (W,) ->
+    (W,)."""
+    of_tree = arcs.parents == parents[arcs.words]  # (N,)
+    total = np.zeros(len(parents))
+    np.add.at(total, arcs.words[of_tree], arcs.probabilities[of_tree])
+    return total
 
 
 def keep_most_probable(arcs: Arcs) -> Arcs:

@@ -80,6 +80,13 @@ def certain_arcs(parse: Parse) -> Arcs:
     return certain(np.arange(len(parse)), parse.parents, parse.relations)
 
 
+def certain_if_given(parse: Parse | None) -> Parse | None:
+    """Add the arcs of the tree itself to one that was written by hand, and has no others."""
+    if parse is None or parse.arcs is not None or not len(parse):
+        return parse
+    return replace(parse, arcs=certain_arcs(parse))
+
+
 def _replacement(parse: Parse, kind: ControlKind, random: np.random.Generator) -> Parse:
     words = np.arange(len(parse))
     if kind == "random":

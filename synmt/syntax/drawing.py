@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from unicodedata import bidirectional
 
 import numpy as np
 
@@ -146,42 +147,75 @@ path { fill: none; stroke: #0072b2; stroke-width: 2px; stroke-linejoin: round }
 
 @dataclass(frozen=True, eq=False)
 class TreeDrawing:
-    """A tree to draw: its title, the parent of each word (W,), and the gold tree, which has the
-    words."""
+    """A tree to draw: its title, the parent of each word (W,), the gold tree, which has the words,
+    and perhaps a note below each word."""
 
     title: str
     parents: IntArray
     gold: Parse
+    notes: Sequence[str] = ()
 
 
-def draw_svg(trees: Sequence[TreeDrawing]) -> str:
-    """Draw trees below each other; arcs that are not in the gold tree are dashed."""
+def draw_parse(parse: Parse) -> str:
+    """Draw a parse without a title."""
+    return draw_svg([TreeDrawing("", parse.parents, parse)])
+
+
+def draw_svg(trees: Sequence[TreeDrawing], *, embedded: bool = False) -> str:
+    """Draw trees below each other; arcs that are not in the gold tree are dashed.
+
+    A text that is read from right to left is drawn so. Each word is a group, whose `data-word` is
+    its number from 0.
+
+    embedded: whether the picture becomes a part of a page, which has its style.
+    """
     parts, width, bottom = list[str](), 0.0, 0.0
     for tree in trees:
-        gold, parents, families = tree.gold, tree.parents.tolist(), _families(tree.parents.tolist())
-        tracks = 2 + max((family.track for family in families.values()), default=-1)
-        y = bottom + 40 + tracks * _LEVEL  # of the ends of arcs
-        pairs = list(zip(gold.words, gold.relations, strict=True))
-        widths = [_GAP + _LETTER * max(map(display_width, pair)) for pair in pairs]
-        middles = _GAP + np.cumsum(widths) - np.array(widths) / 2
-        parts.append(_text(_GAP, bottom + 24, tree.title))
-        for child, (x, parent) in enumerate(zip(middles.tolist(), parents, strict=True)):
-            line = f"M{x:.1f} {y - tracks * _LEVEL:.1f}"
-            if child != parent:
-                left = child < parent
-                start = middles[parent] + (-_STEM if left else _STEM)
-                far = y - (families[parent, left].track + 1) * _LEVEL
-                line = f"M{start:.1f} {y:.1f}V{far:.1f}H{x:.1f}"
-            style = "right" if parent == gold.parents[child] else "wrong"
-            parts.append(f'<path class="{style}" d="{line}V{y:.1f}l-3 -6m3 6l3 -6"/>')
-            parts.append(_text(x, y + 18, gold.words[child], "word"))
-            parts.append(_text(x, y + 34, gold.relations[child], "label"))
-        bottom = y + 50
-        width = max(width, 2 * _GAP + sum(widths), 2 * _GAP + _LETTER * display_width(tree.title))
+        drawn, size, bottom = _draw_words(tree, bottom)
+        width = max(width, size, 2 * _GAP + _LETTER * display_width(tree.title))
+        parts += drawn
     size = f'width="{width:.0f}" height="{bottom:.0f}" viewBox="0 0 {width:.0f} {bottom:.0f}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>'
-    background = '<rect class="ground" width="100%" height="100%"/>'
-    return "\n".join([head, background, *parts, "</svg>", ""])
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" class="tree" {size}>'
+    ground = '<rect class="ground" width="100%" height="100%"/>'
+    style = [] if embedded else [f"<style>{_STYLE}</style>", ground]
+    return "\n".join([head, *style, *parts, "</svg>", ""])
+
+
+def _draw_words(tree: TreeDrawing, top: float) -> tuple[list[str], float, float]:
+    """Draw the words and arcs of a tree below `top`; returns them with the width, and the
+    bottom."""
+    gold, parents, families = tree.gold, tree.parents.tolist(), _families(tree.parents.tolist())
+    tracks = 2 + max((family.track for family in families.values()), default=-1)
+    y = top + (40 if tree.title else 10) + tracks * _LEVEL  # of the ends of arcs
+    rows = [gold.words, gold.relations, *[tree.notes] * bool(tree.notes)]
+    columns = list(zip(*rows, strict=True))
+    widths = [_GAP + _LETTER * max(map(display_width, column)) for column in columns]
+    middles = _GAP + np.cumsum(widths) - np.array(widths) / 2
+    width = 2 * _GAP + sum(widths)
+    if right_to_left(gold.words):
+        middles = width - middles
+    parts = [_text(_GAP, top + 24, tree.title)] if tree.title else []
+    for child, (x, parent) in enumerate(zip(middles.tolist(), parents, strict=True)):
+        line = f"M{x:.1f} {y - tracks * _LEVEL:.1f}"
+        if child != parent:
+            left = child < parent
+            start = middles[parent] + (-_STEM if x < middles[parent] else _STEM)
+            far = y - (families[parent, left].track + 1) * _LEVEL
+            line = f"M{start:.1f} {y:.1f}V{far:.1f}H{x:.1f}"
+        style = "right" if parent == gold.parents[child] else "wrong"
+        lines = zip(columns[child], ("word", "label", "label"), strict=False)
+        texts = [_text(x, y + 18 + 16 * row, *line) for row, line in enumerate(lines)]
+        parts.append(
+            f'<g data-word="{child}"><path class="{style}" d="{line}V{y:.1f}l-3 -6m3 6l3 -6"/>'
+            f"{''.join(texts)}</g>"
+        )
+    return parts, width, y + 18 + 16 * len(rows)
+
+
+def right_to_left(words: Sequence[str]) -> bool:
+    """Check by the first letter whether a text is read from right to left."""
+    kinds = (bidirectional(character) for word in words for character in word)
+    return next((kind != "L" for kind in kinds if kind in ("L", "R", "AL")), False)
 
 
 def _text(x: float, y: float, text: str, style: str = "") -> str:

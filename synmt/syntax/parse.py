@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 
 import numpy as np
 
@@ -97,6 +98,11 @@ class Parse:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Parse) and self._values() == other._values()
+
+    def _repr_html_(self) -> str:
+        """Draw the tree, for a notebook."""
+        # by name: drawings need parses
+        return resolve_name("synmt.syntax.drawing:draw_parse")(self)
 
     def _values(self) -> tuple[object, ...]:
         # arrays compared by == have no truth value

@@ -15,14 +15,13 @@ from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.gates.norms import (
     GatedSentence,
     check_gates,
-    gate_norms,
     read_gates,
     tag_table,
-    word_norms,
 )
 from synmt.analysis.gates.report import gate_facts, words_as_html
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import BOS
+from synmt.decode.explanation import gate_norms, word_norms
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import Parse, flat_parse

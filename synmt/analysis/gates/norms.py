@@ -26,7 +26,7 @@ from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
 from synmt.arrays import DoubleArray, IntArray
-from synmt.data.vocabulary import word_of
+from synmt.decode.explanation import gate_norms, word_norms
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.bootstrap import ratio_intervals, sum_by_sentence
@@ -102,21 +102,6 @@ def read_gates(
 
     by_sentence, left_out = measure_text(translator, text, "reading gates", read, measure)
     return list(by_sentence.values()), left_out
-
-
-def gate_norms(gates: Tensor) -> Tensor:
-    """Compute the norms of gates (B, T, D), from 0 to 1: (B, T)."""
-    return gates.norm(dim=-1) / gates.size(-1) ** 0.5
-
-
-def word_norms(norms: DoubleArray, spans: IntArray, words: IntArray) -> DoubleArray:
-    """Average pieces (T,) with spans (T, 2) over each word of (W, 2): (W,), NaN for a word without
-    pieces."""
-    owners = word_of(spans, words)  # (T,)
-    owned = owners >= 0  # (T,)
-    pieces = np.bincount(owners[owned], minlength=len(words))  # (W,)
-    totals = np.bincount(owners[owned], weights=norms[owned], minlength=len(words))  # (W,)
-    return np.divide(totals, pieces, out=np.full(len(words), np.nan), where=pieces > 0)
 
 
 @dataclass(frozen=True)
