@@ -38,7 +38,7 @@ ORDER = (
     ("evaluation",),
     ("training",),
     ("cluster",),
-    ("analysis",),
+    ("analysis", "serve"),
     ("cli",),
 )
 """Each package imports from those of earlier rows, and from itself."""

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device, is_run, loading, newest_run
-from synmt.cli.options import Declared, command, declared, piped
+from synmt.cli.options import Declared, Typed, command, declared, piped
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.options import Option
+from synmt.serve.options import ServerOptions
 
 if TYPE_CHECKING:
     from synmt.decode.records import Windows
@@ -89,13 +90,15 @@ class TranslateArguments:
             metavar="FILE.conllu",
         ),
     ] = None
-    no_parse_cache: Annotated[
-        bool,
+    parse_cache: Annotated[
+        bool | None,
         _tree(
-            "Neither read nor store trees in $SYNMT_CACHE/parses (at most a million per parser, "
-            "without the text).",
+            "Read and store trees in $SYNMT_CACHE/parses (at most a million per parser, without "
+            "the text).",
+            names="--parse-cache/--no-parse-cache",
+            show_default="yes, but a server stores nothing",
         ),
-    ] = False
+    ] = None
     output: Annotated[
         Path | None,
         _file(
@@ -166,7 +169,9 @@ _DRAWING = [field.name for field in fields(Sampling)]
 
 
 @partial(command, own=[declaration.parameter() for declaration in _SEARCH])
-def translate(values: dict[str, Any], options: TranslateArguments) -> None:
+def translate(
+    values: dict[str, Any], typed: Typed, options: TranslateArguments, server: ServerOptions
+) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 
     A run whose recipe tokenizes text (`text:`) tokenizes the input in the same way and joins the
@@ -190,6 +195,8 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     drawing = {name: search.pop(name) for name in _DRAWING if name in search}
     if is_run(options.source):
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
+        typed = {name: spelled for name, spelled in typed.items() if name != "source"}
+    _check_served(typed, server)
     if problems := list(_problems(options)):
         raise all_in_one(problems)
     if options.export is not None:
@@ -201,8 +208,12 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     names = ("device", "checkpoint", "parser", "precision", "target_language")
     arguments = {name: getattr(options, name) for name in names} | search
     arguments["alignment"] = options.alignments is not None
-    arguments["parse_cache"] = not options.no_parse_cache
+    cached = options.parse_cache
+    arguments["parse_cache"] = server.serve is None if cached is None else cached
     arguments["sampling"] = Sampling(**drawing) if sample else None
+    if server.serve is not None:
+        _serve(options.run or [newest_run()], arguments, server)
+        return
     _translate(options.run or [newest_run()], arguments, options)
 
 
@@ -223,6 +234,52 @@ def _export(options: TranslateArguments) -> None:
         card=run.folder / "README.md",
     )
     console.remark(f"model: {options.export}")
+
+
+def _serve(runs: Sequence[Path], arguments: dict[str, Any], server: ServerOptions) -> None:
+    """Serve runs, each by itself or all as an ensemble, until the process is told to end."""
+    host, _ = server.address
+    if server.is_open:
+        console.warn("other machines reach this server; what they ask is not encrypted")
+    with loading():
+        try:
+            from synmt.serve.run import listen, serve
+        except ImportError as error:
+            raise SynmtError(
+                f"--serve needs {error.name}, which is not installed",
+                do="Install it with `pip install 'synmt[serve]'`",
+            ) from error
+        from synmt.decode.translator import Translator
+        from synmt.serve.desk import Served
+
+        listening, served = listen(server), dict[str, Served]()
+        for group in [runs] if server.ensemble else [[run] for run in runs]:
+            name = " + ".join(run.name for run in group)
+            name = name if name not in served else str(group[0])
+            served[name] = Served(name, Translator.load(*group, **arguments))
+            served[name].warm_up()
+    shown = f"[{host}]" if ":" in host else host
+    console.remark(f"serving on http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends)")
+    serve(list(served.values()), server, listening)
+
+
+_NOT_SERVED = {
+    *("source", "prefixes", "parses", "parse_override", "output", "jsonl", "scores", "tokens"),
+    *("alignments", "export", "to", "cluster", "n_best"),
+}
+"""Parameters that say what is read and written, which requests say to a server."""
+
+
+def _check_served(typed: Typed, server: ServerOptions) -> None:
+    """Refuse options of a server without one, and options that one does not have."""
+    if server.serve is None:
+        wrong = {name for name in typed if hasattr(server, name)}
+        what, do = "only with --serve", "Add --serve PORT, or leave it out"
+    else:
+        wrong = _NOT_SERVED & typed.keys()
+        what, do = "not with --serve", "Leave it out: requests say what to translate"
+    if wrong:
+        raise UsageError(f"{', '.join(typed[name] for name in sorted(wrong))}: {what}", do=do)
 
 
 def _problems(options: TranslateArguments) -> Iterator[SynmtError]:

@@ -24,7 +24,7 @@ from synmt.decode.alignment import (
 from synmt.decode.forced import force
 from synmt.decode.inputs import Source
 from synmt.decode.loaded_model import LoadedModel
-from synmt.decode.translation import Translation, piece_spans
+from synmt.decode.translation import Candidate, Translation, piece_spans
 from synmt.model.capture import capture, self_attention
 from synmt.model.heads import choose_heads, head_weights, learned_heads
 from synmt.syntax.conllu import format_conllu
@@ -113,7 +113,7 @@ class Explanation:
                 for candidate in self.translation.candidates
             ],
             "degenerate": self.translation.degenerate,
-            "target_words": list(self.words),
+            "target_words": list(self.words or self.translation.text.split()),
             "target_pieces": [
                 {"piece": piece, "log_probability": round(value, _DIGITS)}
                 for piece, value in self.log_probabilities
@@ -174,23 +174,15 @@ def _rounded(weights: DoubleArray) -> list[list[float]]:
 
 @torch.inference_mode()
 def explain(
-    loaded: LoadedModel,
-    source: Source,
-    line: str,
-    translation: Translation,
-    tree: Parse | None,
-    probabilities: Sequence[float],
+    known: Explanation, loaded: LoadedModel, source: Source, candidate: Candidate
 ) -> Explanation:
-    """Read what happens inside a model, by teacher forcing, while it writes the best translation
-    of a line.
+    """Add what happens inside a model, by teacher forcing, while it writes the best translation of
+    a line; without a tree of the line, no attention.
 
     source: the line in pieces.
-    translation: of the line; its words are not joined.
-    tree: of the line, whose words attention is summed over; None: words between whitespace, and no
-        attention.
-    probabilities: of its parents.
+    candidate: the translation, whose words are not joined.
     """
-    model, candidate = loaded.model, translation.best
+    model, line, tree = loaded.model, known.line, known.tree
     with capture(model, ("attention", "cross", "gates")) as captured:
         memory = loaded.encode([source])
         [forced] = force(model, memory, [np.array(candidate.pieces, dtype=np.int32)])
@@ -220,19 +212,15 @@ def explain(
         gates = word_norms(norms[: len(spans)], spans, written)
     read = loaded.source.pieces(source.example.source.tolist())
     predicted = [*loaded.target.pieces(list(candidate.pieces)), "</s>"]
-    return Explanation(
-        line,
-        translation,
-        tree,
-        probabilities,
-        loaded.reading.control.name or "trees" if loaded.reads_trees else "",
-        list(zip(read, owners.tolist(), strict=True)),
-        [candidate.text[start:end] for start, end in written.tolist()],
-        best_pairs(soft),
-        list(zip(predicted, forced.log_probabilities.tolist(), strict=True)),
-        sorted(heads, key=lambda head: -np.nan_to_num(head.to_parents)),
-        induced,
-        gates,
+    return replace(
+        known,
+        pieces=list(zip(read, owners.tolist(), strict=True)),
+        words=[candidate.text[start:end] for start, end in written.tolist()],
+        alignment=best_pairs(soft),
+        log_probabilities=list(zip(predicted, forced.log_probabilities.tolist(), strict=True)),
+        heads=sorted(heads, key=lambda head: -np.nan_to_num(head.to_parents)),
+        induced=induced,
+        gates=gates,
     )
 
 

@@ -37,7 +37,7 @@ from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
 from synmt.decode.translation import Translation, joined, make_candidate, make_translation
-from synmt.decode.tree_provider import TreeProvider
+from synmt.decode.tree_provider import TreeProvider, WantedTree
 from synmt.errors import SynmtError, UsageError, listed, unknown_name
 from synmt.model.device import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
@@ -133,10 +133,10 @@ class Translator:
         models = list(map(chosen, opened, recipes))
         check_ensemble(models, [str(opened_run.folder) for opened_run in opened])
         translator = cls(models, options, alignment=alignment, parse_cache=parse_cache)
-        translator._choose_language(target_language)
+        translator.choose_language(target_language)
         return translator
 
-    def _choose_language(self, code: str | None) -> None:
+    def choose_language(self, code: str | None) -> None:
         """Begin each source with the piece of a target language."""
         pieces = self.source
         known = pieces.languages if isinstance(pieces, PieceTable) else []
@@ -253,24 +253,23 @@ class Translator:
                 [Request(line, number, tree=tree) for line, tree, number in rows]
             )
 
-    def explain(self, line: str, tree: Parse | Control | None = None) -> Explanation:
-        """Translate a line and show how: its tree, alignment, attention, and all translations.
+    def explain(self, line: str, tree: WantedTree = None) -> Explanation:
+        """Translate a line and show how: its tree, and of a single model alignment and attention.
 
-        tree: read instead of the parser's; a control makes it of the parser's.
-        Raises UsageError for an ensemble.
+        tree: read instead of the parser's: another one, a control, or the parents of its words.
         """
-        self.refuse_ensemble("an explanation")
-        self.refuse_linearised("an explanation")
         [text] = self.tokenizers["source"].tokenize_lines([line])
         given, probabilities = self._tree_provider.shown(text, tree)
         request = Request(text, tree=certain_if_given(given))
         [translation] = self.translate_requests([request])
         whole = joined(translation, self.tokenizers["target"])
         shown = given and self.reading.control.apply(given, text.encode())
-        for [[source]] in self.read([request]):
-            found = explain(self.models[0], source, text, translation, shown, probabilities)
-            return replace(found, translation=whole)
-        return Explanation(text, whole)
+        reads = self.control or "trees" if self.reads_trees else ""
+        known, first = Explanation(text, whole, shown, probabilities, reads), self.models[0]
+        single = len(self.models) == 1 and not first.linearises
+        for [[source]] in self.read([request]) if single else ():
+            return explain(known, first, source, translation.best)
+        return known
 
     def translate_requests(self, requests: Sequence[Request]) -> list[Translation]:
         """Translate one window of words into words, also with the other trees of requests that have

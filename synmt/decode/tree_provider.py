@@ -17,10 +17,15 @@ from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import parent_probabilities
-from synmt.syntax.controls import Control
+from synmt.syntax.controls import Control, with_heads
 from synmt.syntax.parse import Parse, flat_parse, without_whitespace
 
 _logger = logging.getLogger(__name__)
+
+
+WantedTree = Parse | Control | Sequence[int] | None
+"""A tree to show: a given one, one made by a control of the parser's, or the parser's with these
+parents, counted from 1 and 0 for the root; None: the parser's."""
 
 
 class TreeProvider:
@@ -49,18 +54,22 @@ class TreeProvider:
             self._parsers[key] = parser.with_features(features) if features else parser
         return self._parsers[key]
 
-    def shown(self, line: str, wanted: Parse | Control | None) -> tuple[Parse | None, list[float]]:
+    def shown(self, line: str, wanted: WantedTree) -> tuple[Parse | None, list[float]]:
         """Find a tree to show of a line: a given one, else that of a parser, perhaps under a
-        control; None without a parser.
+        control or with other parents; None without a parser.
 
         Returns with it the probability of each parent by the parser, if there is one.
         """
         parser = self._shown_parser
-        own = parser.parse([line])[0] if parser else None
+        own = tree = parser.parse([line])[0] if parser else None
         if isinstance(wanted, Control):
             tree = own and wanted.apply(own, line.encode())
-        else:
-            tree = own if wanted is None else wanted
+        elif isinstance(wanted, Parse):
+            tree = wanted
+        elif wanted is not None and own is not None:
+            tree = with_heads(own, wanted)
+        elif wanted is not None:
+            raise UsageError("there is no parser of this language, so the words are unknown")
         if own is None or tree is None or own.arcs is None or len(own) != len(tree):
             return tree, []
         return tree, parent_probabilities(own.arcs, tree.parents).tolist()

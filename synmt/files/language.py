@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from math import exp
 from pathlib import Path
 from typing import TypeVar
 
@@ -64,6 +65,15 @@ def known_languages() -> set[str]:
     import py3langid
 
     return {language for language, _ in py3langid.rank("")}
+
+
+def ranked_languages(text: str) -> list[tuple[str, float]]:
+    """Rank languages by their probability for a text, from 0 to 1."""
+    import py3langid
+
+    ranked = py3langid.rank(text.lower() if text.isupper() else text)
+    shares = [exp(score - ranked[0][1]) for _, score in ranked]
+    return [(code, share / sum(shares)) for (code, _), share in zip(ranked, shares, strict=True)]
 
 
 def warn_of_file(path: Path, language: str, *, other: str = "") -> None:

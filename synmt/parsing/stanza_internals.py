@@ -26,6 +26,13 @@ from synmt.errors import SynmtError
 SUPPORTED = "1.15"
 
 
+def language_name(code: str) -> str:
+    """Name a language in English, as Stanza does; an unknown one has its code."""
+    from stanza.models.common.constant import lcode2lang
+
+    return lcode2lang.get(code, code).replace("_", " ")
+
+
 def checked_version() -> str:
     """Return the version of the installed Stanza; raise SynmtError unless synmt supports it."""
     import stanza

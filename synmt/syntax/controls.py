@@ -3,6 +3,7 @@ tree."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Literal
@@ -10,9 +11,10 @@ from typing import Literal
 import numpy as np
 
 from synmt.arrays import IntArray
+from synmt.errors import UsageError
 from synmt.syntax.arcs import certain, with_certain_arcs
 from synmt.syntax.parse import Arcs, Parse
-from synmt.syntax.trees import ancestors, random_tree
+from synmt.syntax.trees import ancestors, is_tree, random_tree
 
 ControlKind = Literal["none", "random", "left", "right", "shuffled"]
 
@@ -90,15 +92,28 @@ def certain_if_given(parse: Parse | None) -> Parse | None:
 def _replacement(parse: Parse, kind: ControlKind, random: np.random.Generator) -> Parse:
     words = np.arange(len(parse))
     if kind == "random":
-        return _with_parents(parse, random_tree(len(parse), random))
+        return with_parents(parse, random_tree(len(parse), random))
     if kind == "left":
-        return _with_parents(parse, np.minimum(words + 1, len(parse) - 1))
+        return with_parents(parse, np.minimum(words + 1, len(parse) - 1))
     if kind == "right":
-        return _with_parents(parse, np.maximum(words - 1, 0))
+        return with_parents(parse, np.maximum(words - 1, 0))
     return _shuffled(parse, random) if kind == "shuffled" else parse
 
 
-def _with_parents(parse: Parse, parents: IntArray) -> Parse:
+def with_heads(parse: Parse, heads: Sequence[int]) -> Parse:
+    """Give the words of a parse other parents, counted from 1, with 0 for the root; raises
+    UsageError unless they are a tree."""
+    parents = np.array([head - 1 if head else word for word, head in enumerate(heads)], dtype=int)
+    is_right = len(heads) == len(parse) and all(0 <= head <= len(heads) for head in heads)
+    if not is_right or not is_tree(parents) or list(heads).count(0) != 1:
+        raise UsageError(
+            "heads: not a tree of this sentence",
+            allowed=f"{len(parse)} numbers, from 1: that of each word's parent, and 0 for one root",
+        )
+    return with_parents(parse, parents)
+
+
+def with_parents(parse: Parse, parents: IntArray) -> Parse:
     """Replace the parents; the old and the new root exchange their relations."""
     old, new = _root(parse.parents), _root(parents)
     relations = list(parse.relations)

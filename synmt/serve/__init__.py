@@ -1,0 +1,1 @@
+"""One process that stays warm: translations for programs, and a page that shows syntax."""

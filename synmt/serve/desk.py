@@ -1,0 +1,161 @@
+"""Where requests wait: the lines of those that arrive together are translated in one batch, by one
+thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+from synmt.data.vocabulary import PieceTable
+from synmt.decode.translation import Translation
+from synmt.decode.translator import Translator
+
+T = TypeVar("T")
+
+_PATIENCE = 0.004
+"""Seconds to wait for other requests before the first batch."""
+
+
+class Busy(Exception):
+    """As many requests wait as may."""
+
+
+class Served:
+    """A run that is served, or an ensemble.
+
+    name: of the run.
+    """
+
+    def __init__(self, name: str, translator: Translator) -> None:
+        self.name, self.translator = name, translator
+        self.source = translator.models[0].recipe.source
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """The languages that it translates into."""
+        pieces = self.translator.source
+        several = pieces.languages if isinstance(pieces, PieceTable) else []
+        return several or [self.translator.models[0].recipe.target]
+
+    @lru_cache(maxsize=64)  # noqa: B019 one that is served lives as long as the process
+    def variety(self, n_best: int, target: str) -> Translator:
+        """Return its translator for so many translations of a line, at most as many as the beam is
+        wide, into one of its languages."""
+        chosen = copy(self.translator)
+        options = chosen.options
+        chosen.options = replace(options, n_best=max(1, min(n_best, options.beam_size)))
+        if len(self.targets) > 1:
+            chosen.choose_language(target)
+        return chosen
+
+    def warm_up(self) -> None:
+        """Load what the first request would wait for."""
+        self.translator.explain("A word.")
+
+
+@dataclass(eq=False)
+class _Job:
+    """The lines of a request, some of which may have been given out."""
+
+    translator: Translator
+    lines: Sequence[str]
+    done: asyncio.Future[list[Translation]]
+    given: int = 0
+    results: dict[int, Translation] = field(default_factory=dict)
+
+
+class Desk:
+    """Collects jobs, and lets one thread do them.
+
+    Lines are taken in turn from all jobs that wait, so a long text does not hold up a short one.
+
+    most: jobs that may wait or be worked at.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._count = most, 0
+        self._waiting: list[_Job] = []
+        self._thread = ThreadPoolExecutor(1, "synmt-serve")
+        self._worker: asyncio.Task[None] | None = None
+
+    async def translate(self, translator: Translator, lines: Sequence[str]) -> list[Translation]:
+        """Translate lines; raises Busy. One that is cancelled gives its turn to others."""
+        if not lines:
+            return []
+        job = _Job(translator, lines, asyncio.get_running_loop().create_future())
+        with self._place():
+            self._waiting.append(job)
+            if self._worker is None or self._worker.done():
+                self._worker = asyncio.create_task(self._work())
+            try:
+                return await job.done
+            finally:
+                if job in self._waiting:
+                    self._waiting.remove(job)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Let the thread call a function between two batches; raises Busy."""
+        with self._place():
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Take one of the places, for a job."""
+        if self._count >= self._most:
+            raise Busy
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+
+    async def _work(self) -> None:
+        await asyncio.sleep(_PATIENCE)
+        while self._waiting:
+            translator = self._waiting[0].translator
+            window = self._window(translator)
+            lines = [job.lines[number] for job, number in window]
+            try:
+                translations = await asyncio.get_running_loop().run_in_executor(
+                    self._thread, list, translator.translate(lines)
+                )
+            except Exception as error:
+                for job, _ in window:
+                    self._finish(job, error)
+                continue
+            for (job, number), translation in zip(window, translations, strict=True):
+                job.results[number] = translation
+                if len(job.results) == len(job.lines):
+                    self._finish(job)
+
+    def _window(self, translator: Translator) -> list[tuple[_Job, int]]:
+        """Take a line from each job for this translator in turn, until there are enough."""
+        window = list[tuple[_Job, int]]()
+        sharing = [job for job in self._waiting if job.translator is translator]
+        while sharing and len(window) < translator.window:
+            for job in sharing[: translator.window - len(window)]:
+                window.append((job, job.given))
+                job.given += 1
+            sharing = [job for job in sharing if job.given < len(job.lines)]
+        self._waiting = [job for job in self._waiting if job.given < len(job.lines)]
+        return window
+
+    def _finish(self, job: _Job, error: Exception | None = None) -> None:
+        if job in self._waiting:
+            self._waiting.remove(job)
+        if job.done.done():
+            return
+        if error is not None:
+            job.done.set_exception(error)
+        else:
+            job.done.set_result([job.results[number] for number in range(len(job.lines))])
+
+    def close(self) -> None:
+        """Let the thread end after its batch."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
