@@ -46,6 +46,8 @@ _PAGE = {
 }
 _BYTES = 8
 """Bytes that a character may take in a body: `\\ud83d` has six, and there are other fields."""
+_HEAD = 16_000
+"""Most bytes of the headers of a request."""
 _READING = 10
 """Seconds in which a body has to arrive."""
 
@@ -309,7 +311,8 @@ def _checked(model: type[T], fields: Any) -> T:
         return model.model_validate(fields)  # type: ignore[attr-defined]
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, problem["loc"])) or "body"
+        # after the field come the kinds of values that it may have
+        where = problem["loc"][0] if problem["loc"] else "body"
         raise HTTPException(400, f"{where}: {plain_message(problem)}.") from error
 
 
@@ -370,8 +373,8 @@ class _Guard:
                 ]
             await send(message)
 
-        problem = self._problem(request)
-        answer = JSONResponse({"error": problem}, status_code=400 if problem else 200)
+        status, problem = self._problem(request)
+        answer = JSONResponse({"error": problem}, status_code=status or 200)
         try:
             await (answer if problem else self.app)(scope, receive, closed)
         except ClientDisconnect:
@@ -382,13 +385,17 @@ class _Guard:
             *(scope["method"], scope["path"], size, status, 1000 * (time.monotonic() - began)),
         )
 
-    def _problem(self, request: Request) -> str:
-        """Say why a request is not allowed; empty if it is."""
-        host = request.headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname if host.isprintable() else None
+    def _problem(self, request: Request) -> tuple[int, str]:
+        """Say why a request is not allowed, after its status; 0 if it is."""
+        if sum(len(name) + len(value) for name, value in request.scope["headers"]) > _HEAD:
+            return 431, "The headers are too long."
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        try:
+            name, page = urlsplit(f"//{host}").hostname, urlsplit(origin or "").netloc
+        except ValueError:
+            return 400, "The headers Host and Origin are wrong."
         if self.hosts and name not in self.hosts:
-            return f"This server is not known by that name. Ask for {self.hosts[0]}."
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc not in {host, *self.origins}:
-            return "Pages of other sites may not ask this server; --allow-origin lets them."
-        return ""
+            return 400, f"This server is not known by that name. Ask for {self.hosts[0]}."
+        if origin is not None and page not in {host, *self.origins}:
+            return 400, "Pages of other sites may not ask this server; --allow-origin lets them."
+        return 0, ""

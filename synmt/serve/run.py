@@ -15,8 +15,6 @@ from synmt.serve.app import App
 from synmt.serve.desk import Served
 from synmt.serve.options import ServerOptions
 
-_HEAD = 16_000
-"""Most bytes of the head of a request."""
 _PATIENCE = 10
 """Seconds in which the head of a request has to arrive."""
 
@@ -52,9 +50,8 @@ def listen(options: ServerOptions) -> socket.socket:
         ) from error
 
 
-def serve(served: Sequence[Served], options: ServerOptions, listening: socket.socket) -> None:
-    """Answer requests until SIGINT or SIGTERM; what has begun is finished."""
-    app = App(served, options)
+def make_server(app: App) -> uvicorn.Server:
+    """Make the server of an application."""
     config = uvicorn.Config(
         app.starlette(),
         http=_Impatient,
@@ -64,10 +61,15 @@ def serve(served: Sequence[Served], options: ServerOptions, listening: socket.so
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        h11_max_incomplete_event_size=_HEAD,
-        timeout_graceful_shutdown=options.max_seconds,
+        timeout_graceful_shutdown=app.options.max_seconds,
     )
+    return uvicorn.Server(config)
+
+
+def serve(served: Sequence[Served], options: ServerOptions, listening: socket.socket) -> None:
+    """Answer requests until SIGINT or SIGTERM; what has begun is finished."""
+    app = App(served, options)
     # uvicorn repeats the signal when it has ended
     with suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listening])
+        make_server(app).run(sockets=[listening])
     app.desk.close()

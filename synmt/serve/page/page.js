@@ -170,7 +170,9 @@ function showAttention() {
     const line = document.createElementNS(SVG, "path");
     const deep = height + Math.min(80, 20 + Math.abs(places[to] - places[from]) / 4);
     const [left, right] = [places[from], places[to]];
-    line.setAttribute("d", `M${left} ${height}C${left} ${deep} ${right} ${deep} ${right} ${height}`);
+    const wide = from === to ? 12 : 0; // a loop
+    line.setAttribute("d",
+      `M${left} ${height}C${left - wide} ${deep} ${right + wide} ${deep} ${right} ${height}`);
     line.setAttribute("stroke-opacity", Math.min(1, weight + 0.1));
     line.setAttribute("stroke-width", 1 + 4 * weight);
     lines.append(line);
@@ -207,15 +209,17 @@ function showRun(run, number, failed) {
   part(".before").hidden = !isOther;
   part(".old").textContent = same ? "the same" : old;
   part(".note").textContent = noteOn(run, answer);
-  part(".others").replaceChildren(...(answer.translations || []).map((one) => {
-    const item = document.createElement("li");
+  const listed = (answer.translations || []).map((one, place) => {
+    const item = document.createElement(place ? "li" : "span");
     const share = document.createElement("small");
     item.dir = "auto";
-    item.textContent = `${one.text} `;
+    item.textContent = place ? `${one.text} ` : "";
     share.textContent = percent(Math.exp(one.log_probability));
     item.append(share);
     return item;
-  }));
+  });
+  part(".translation").append(...listed.splice(0, 1));
+  part(".others").replaceChildren(...listed);
 }
 
 function noteOn(run, answer) {
