@@ -44,6 +44,7 @@ async function update() {
   asking.abort();
   asking = new AbortController();
   const { q, tree, heads } = chosen;
+  if (!runs.length) return;
   remember();
   if (!q.trim()) {
     answers = usual = [];
@@ -52,7 +53,7 @@ async function update() {
   }
   busy(true);
   try {
-    const isUsual = usual.length > 0 && usual.q === q;
+    const isUsual = usual.q === q && usual.every((answer) => !answer.error);
     const before = isUsual ? usual : await askAll(q, "parser", null);
     const now = tree === "parser" ? before : await askAll(q, tree, heads);
     usual = before;
@@ -302,7 +303,9 @@ function drag(event, word, answer) {
   const line = document.createElementNS(SVG, "path");
   const place = (at) => new DOMPoint(at.clientX, at.clientY)
     .matrixTransform(picture.getScreenCTM().inverse());
-  const below = (at) => document.elementFromPoint(at.clientX, at.clientY)?.closest("[data-word]");
+  // the word itself: arcs of others lie above it
+  const below = (at) => document.elementFromPoint(at.clientX, at.clientY)
+    ?.closest(".area, [data-word] text")?.parentNode;
   const start = place(event);
   line.classList.add("dragged");
   picture.append(line);
@@ -487,8 +490,8 @@ async function begin() {
     section.querySelector(".translation").lang = run.targets[0].code;
     $("runs").append(section);
   }
-  recall();
   update();
 }
 
+recall();
 begin();
