@@ -26,6 +26,10 @@ if "SYNMT_TEST_GPU" not in os.environ:
 # interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# until all tests are collected: what is imported stays, and to look through it for garbage takes a
+# third of the time
+gc.disable()
+
 CORPORA = ("multi30k", "ud", "pascal-outputs", "lingeval")
 """Folders with the real corpora that tests read, inside `SYNMT_DATA`."""
 
@@ -64,6 +68,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(10_000, 10, 10)
     for logger in logging.root.manager.loggerDict.values():
         if isinstance(logger, logging.Logger):
