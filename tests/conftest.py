@@ -26,10 +26,6 @@ if "SYNMT_TEST_GPU" not in os.environ:
 # interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# until all tests are collected: what is imported stays, and to look through it for garbage takes a
-# third of the time
-gc.disable()
-
 CORPORA = ("multi30k", "ud", "pascal-outputs", "lingeval")
 """Folders with the real corpora that tests read, inside `SYNMT_DATA`."""
 
@@ -45,6 +41,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     text = collection_path.read_text(encoding="utf-8")
     return True if any(mark in text for mark in JOURNEYS_ONLY) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while tests are collected: what is imported stays, and to look through it
+    again and again takes a third of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
@@ -68,7 +75,6 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.enable()
     gc.set_threshold(10_000, 10, 10)
     for logger in logging.root.manager.loggerDict.values():
         if isinstance(logger, logging.Logger):

@@ -3,9 +3,9 @@ stay the same."""
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
-from math import exp, log
 
 import pytest
 import results_compared
@@ -77,9 +77,8 @@ def quick_bleu(totals):
     length, wanted, *counts = totals.tolist()
     if 0 in counts:
         return BLEU(totals)
-    a, b, c, d, w, x, y, z = counts
-    logs = log(100 * a / w), log(100 * b / x), log(100 * c / y), log(100 * d / z)
-    return exp(min(0, 1 - wanted / length)) * exp(sum(logs) / 4)
+    logs = [math.log(100 * right / made) for right, made in zip(counts, counts[4:], strict=False)]
+    return math.exp(min(0, 1 - wanted / length)) * math.exp(sum(logs) / 4)
 
 
 def test_the_pages_say_what_the_results_say(tmp_path, monkeypatch):
