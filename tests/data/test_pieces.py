@@ -3,7 +3,6 @@
 import io
 import pickle
 import re
-import sys
 from itertools import accumulate, pairwise
 from operator import methodcaller
 
@@ -96,7 +95,9 @@ def test_a_special_spelt_in_a_text_is_no_special(any_vocabulary):
 @pytest.mark.journey
 def test_blanks_are_the_same_for_all_functions_of_the_word_vocabulary():
     words = Words(["a", "b"])
-    every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    # all others are Chinese, without a character yet or for private use
+    codes = *range(0xD800), *range(0xE000, 0x20000), *range(0xE0000, 0xE0200)
+    every = map(chr, codes)
     text = " ".join(f"a{character}b" for character in every)
     assert words.encode(text).ids.tolist() == words.encode_ids(text)
 

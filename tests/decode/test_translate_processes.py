@@ -1,7 +1,6 @@
 """Files of many lines are translated and scored by processes of this machine: the same bytes, and
 nothing is left."""
 
-import logging
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from forked import Piped, wait_for
+from in_a_worker import die, warn
 from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import fail, succeed, write_lines
 
@@ -187,7 +187,7 @@ def test_a_process_with_another_thread_is_not_copied():
 
 @pytest.mark.usefixtures("works", "start")
 def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "_translate", _warn)
+    monkeypatch.setattr(remote, "_translate", warn)
     # what this process has shown before
     worker_log._known.clear()
     # a copy of this process has the file open, too
@@ -200,7 +200,7 @@ def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
 ):
     before = {*active_children()}
     (place / "out").write_text("old\n")
-    monkeypatch.setattr(remote, "_translate", _die)
+    monkeypatch.setattr(remote, "_translate", die)
     error = run(place, f"{TRANSLATE} -o out", 2, lambda *typed, **how: fail(1, *typed, **how))
     assert "run: a worker process was killed, most likely for lack of memory" in error
     # windows that are finished are on disk
@@ -208,15 +208,6 @@ def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
     assert (place / "out").read_text() == "old\n"
     # the thread that has waited for a process may not have noted its end yet
     wait_for(lambda: {*active_children()} <= before, 5)
-
-
-def _warn(translator, requests):
-    logging.getLogger("synmt.decode").warning("odd")
-    return translator.translate_requests(requests)
-
-
-def _die(translator, requests):
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_control_c_ends_the_processes_too(place):

@@ -58,8 +58,8 @@ def learn(model, vocabulary, sources, targets):
     pairs = zip(vocabulary.encode_batch(sources), vocabulary.encode_batch(targets), strict=True)
     batch = collate([Example(n, np.array(s), np.array(t)) for n, (s, t) in enumerate(pairs)])
     objective = Objective(model.train(), 0.1)
-    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
-    for _ in range(150):
+    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
+    for _ in range(100):
         optimizer.zero_grad()
         (objective(batch)["loss"] / len(batch.target_positions)).backward()
         optimizer.step()

@@ -21,9 +21,8 @@ REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
-    """Answers what huggingface_hub asks of the hub, for one repository of files."""
-
-    wrong = frozenset()
+    """Answers what huggingface_hub asks of the hub: every repository has the same files, but one
+    that is incomplete lacks the vocabulary, and the weights of a broken one are others."""
 
     def do_GET(self):
         self.answer(with_body=True)
@@ -39,14 +38,18 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if path.startswith("/api/models/"):
             if "none" in path:
                 return self.reply(404, b"{}", {"X-Error-Code": "RepoNotFound"})
-            names = [{"rfilename": name} for name in self.files]
+            files = dict(self.files)
+            if "incomplete" in path:
+                del files["vocab.json"]
+            names = [{"rfilename": name} for name in files]
             about = {"id": "me/opus-mt-en-de", "sha": REVISION, "siblings": names}
-            tree = [self.entry(name, content) for name, content in self.files.items()]
+            tree = [self.entry(name, content) for name, content in files.items()]
             return self.reply(200, json.dumps(tree if "/tree/" in path else about).encode(), {})
         content = self.files[path.rpartition("/")[2]]
         digest = hashlib.sha256(content).hexdigest()
         name = path.rpartition("/")[2]
-        body = content[:-1] + b"x" if name in self.wrong else content
+        wrong = "broken" in path and name == "model.safetensors"
+        body = content[:-1] + b"x" if wrong else content
         headers = {"ETag": f'"{digest}"', "X-Repo-Commit": REVISION, "Accept-Ranges": "bytes"}
         status, first = 200, 0
         if wanted := self.headers.get("Range"):
@@ -76,7 +79,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub(tmp_path):
-    """Serve a model; returns a function that names it in a new process, as a user would."""
+    """Serve a model; returns a function that names models in a new process, as a user would, and
+    sets variables there."""
     run = make_run(
         tmp_path / "run",
         model={
@@ -99,14 +103,19 @@ def hub(tmp_path):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Served)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     code = (
-        "import sys; from pathlib import Path\n"
+        "import json, os, sys; from pathlib import Path\n"
         "from synmt.errors import SynmtError\n"
         "from synmt.run_folder import find_run\n"
-        "try: print(find_run(Path(sys.argv[1])).folder)\n"
-        "except SynmtError as error: print('error:', error)\n"
+        "found = []\n"
+        "for text in sys.argv[1:]:\n"
+        "    variable, _, value = text.partition('=')\n"
+        "    if value: os.environ[variable] = value; continue\n"
+        "    try: found.append(str(find_run(Path(text)).folder))\n"
+        "    except SynmtError as error: found.append(f'error: {error}')\n"
+        "print(json.dumps(found))\n"
     )
 
-    def name(text, **environment):
+    def name(*texts, **environment):
         own = {
             "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
             "HF_HOME": str(tmp_path / "hf"),
@@ -114,13 +123,13 @@ def hub(tmp_path):
             "SYNMT_CACHE": str(tmp_path / "cache"),
         }
         done = subprocess.run(
-            [sys.executable, "-c", code, text],
+            [sys.executable, "-c", code, *texts],
             env={**os.environ, **own, **environment},
             capture_output=True,
             text=True,
         )
         assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return json.loads(done.stdout)
 
     name.served, name.cache = Served, tmp_path / "hf"
     yield name
@@ -130,32 +139,26 @@ def hub(tmp_path):
 
 def test_a_model_is_downloaded_once_and_read_offline(hub):
     hub.served.cut["model.safetensors"] = 1000
-    folder = hub("hf:me/opus-mt-en-de")
+    [folder] = hub("hf:me/opus-mt-en-de")
     stored = json.loads((Path(folder) / "run.json").read_text())["pretrained"]
     assert stored["from"] == "hf:me/opus-mt-en-de"
     assert stored["revision"] == REVISION
     digest = hashlib.sha256(hub.served.files["model.safetensors"]).hexdigest()
     assert stored["files"]["model.safetensors"] == digest
     before = len(hub.served.requests)
-    assert hub("hf:me/opus-mt-en-de", SYNMT_OFFLINE="1") == folder
+    assert hub("hf:me/opus-mt-en-de", SYNMT_OFFLINE="1") == [folder]
     assert len(hub.served.requests) == before
 
 
-def test_what_is_not_there_is_said(hub):
-    assert "there is no such model" in hub("hf:me/none")
-    assert "private" in hub("hf:me/private-en-de")
-    message = hub("hf:me/opus-mt-en-de", SYNMT_OFFLINE="1")
-    assert "cannot be downloaded (SYNMT_OFFLINE is set). Copy config.json" in message
-    message = hub("hf:me/opus-mt-en-de", HF_ENDPOINT="http://127.0.0.1:9")
+def test_what_is_not_there_or_broken_is_said(hub):
+    names = "none private-en-de broken incomplete"
+    models = [f"hf:me/{name}" for name in names.split()]
+    said = hub(*models, "SYNMT_OFFLINE=1", "hf:me/opus-mt-en-de")
+    none, private, broken, incomplete, offline = said
+    assert "there is no such model" in none
+    assert "private" in private
+    assert "model.safetensors: broken: its content is not that of the hub. Remove" in broken
+    assert "vocab.json: is missing" in incomplete
+    assert "cannot be downloaded (SYNMT_OFFLINE is set). Copy config.json" in offline
+    [message] = hub("hf:me/opus-mt-en-de", HF_ENDPOINT="http://127.0.0.1:9")
     assert "cannot be downloaded" in message
-
-
-def test_a_file_that_is_not_that_of_the_hub_is_refused(hub):
-    hub.served.wrong = frozenset({"model.safetensors"})
-    message = hub("hf:me/opus-mt-en-de")
-    assert "model.safetensors: broken: its content is not that of the hub. Remove" in message
-
-
-def test_a_missing_file_is_named(hub):
-    del hub.served.files["vocab.json"]
-    assert "vocab.json: is missing" in hub("hf:me/opus-mt-en-de")

@@ -147,7 +147,7 @@ def test_pieces_are_those_of_its_tokenizer(pretrained):
     assert spans[-1].tolist()[1] == 19
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_translations_are_those_of_generate(shape, seed, pretrained):
     there = pretrained(seed=seed, **SHAPES[shape])
