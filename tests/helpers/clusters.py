@@ -67,6 +67,8 @@ class LocalCluster:
 
 def _serve(kind, options, folder):
     os.chdir(folder)
+    # a nanny starts its workers in a moment, too
+    import_module("dask.config").set({"distributed.worker.multiprocessing-method": "fork"})
     import_module(f"distributed.cli.dask_{kind}").main(options)
 
 
