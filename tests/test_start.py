@@ -33,26 +33,48 @@ HEAVY = (
     "sacrebleu",
     "networkx",
     "transformers",
+    "mtdata",
 )
 
 
-def loaded_by(arguments: list[str], cache: Path, given: str = "") -> tuple[str, set[str]]:
-    """Run a command in a new process: what it writes to stdout, and the heavy modules that it has
-    loaded."""
-    script = (
-        "import sys\nfrom synmt.cli import main\n"
-        f"sys.argv = ['synmt', '--quiet', *{arguments!r}]\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        f"sys.stderr.write('\\n' + ' '.join(name for name in {(*HEAVY, 'torch')!r} if name in "
-        "sys.modules))"
-    )
-    environment = {**os.environ, "SYNMT_CACHE": str(cache)}
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(
-        command, input=given, stdout=pipe, stderr=pipe, text=True, env=environment, check=True
-    )
-    return done.stdout, set(done.stderr.splitlines()[-1].split())
+ONE_BY_ONE = """
+import json, os, sys
+from synmt.cli import main
+for number, (loads, arguments) in enumerate(json.loads(sys.argv[1])):
+    if loads:
+        __import__(loads)
+    if not (child := os.fork()):
+        for standard, name in enumerate(("given", f"said-{number}")):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), standard)
+        sys.argv = ["synmt", "--quiet", *arguments]
+        code = 1
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            sys.stdout.flush()
+            with open(f"loaded-{number}", "w") as stream:
+                print(*sys.modules, file=stream)
+            os._exit(code)
+    assert not os.waitpid(child, 0)[1], arguments
+"""
+"""Commands in forks of a process that has loaded no more than a command which begins, and from then
+on what is loaded for one of them, which it would load itself."""
+
+
+def loaded_by(place: Path, given: str, *commands: str) -> list[tuple[str, set[str]]]:
+    """Run commands, each perhaps after a module in brackets: what each writes to stdout, and the
+    heavy modules that it has loaded."""
+    (place / "given").write_text(given)
+    parts = [command.rpartition("] ") for command in commands]
+    scenes = json.dumps([(loads.strip("["), line.split()) for loads, _, line in parts])
+    environment = {**os.environ, "SYNMT_CACHE": str(place / "cache")}
+    command = [sys.executable, "-c", ONE_BY_ONE, scenes]
+    subprocess.run(command, cwd=place, env=environment, check=True)
+    loaded = [set((place / f"loaded-{n}").read_text().split()) for n in range(len(commands))]
+    said = [(place / f"said-{n}").read_text() for n in range(len(commands))]
+    return list(zip(said, [modules & {*HEAVY, "torch"} for modules in loaded], strict=True))
 
 
 WITHOUT_POSIX = """
@@ -99,34 +121,31 @@ def test_every_module_works_without_what_only_posix_has(tmp_path):
     assert {found.name for found in out.iterdir()} == {"out", "folder"}
 
 
-@pytest.mark.journey
-def test_a_cached_tree_needs_no_stanza_and_a_new_one_no_compiler(tmp_path):
-    run = make_run(tmp_path / "run", PASCAL)
-    arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
-    first, parsed = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
-    assert {"torch", "stanza"} <= parsed
-    assert not parsed & {"torch._dynamo", "torch._inductor", "sympy"}
-    again, cached = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
-    assert (again, cached) == (first, {"torch"})
-
-
-# the command line, and what it loads; to translate loads torch alone where trees are cached (above)
 LOADS = """
-train tiny.yaml => torch sacrebleu
 train --list =>
 score -r text text --metrics chrf => sacrebleu
 analyze --hypotheses text --references text --source text --by-length => sacrebleu
+[torch] train tiny.yaml => torch sacrebleu
 """
+"""The command line, and what it loads."""
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("case", LOADS.strip().splitlines())
-def test_a_command_loads_what_it_needs(case, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    line, _, needed = case.partition(" =>")
+def test_a_command_loads_what_it_needs_a_cached_tree_no_stanza_and_a_new_one_no_compiler(tmp_path):
     write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "corpus"))
     write_lines(tmp_path / "text", TEXT)
-    assert loaded_by(line.split(), tmp_path / "cache")[1] == set(needed.split())
+    make_run(tmp_path / "run", PASCAL)
+    cases = [line.partition(" =>") for line in LOADS.strip().splitlines()]
+    translate = ["translate --run run --device cpu"] * 2
+    *done, (first, parsed), (again, cached) = loaded_by(
+        tmp_path, TEXT[0] + "\n", *(line for line, _, _ in cases), *translate
+    )
+    for (line, _, needed), (_, loaded) in zip(cases, done, strict=True):
+        assert loaded == set(needed.split()), line
+    assert {"torch", "stanza"} <= parsed
+    assert not parsed & {"torch._dynamo", "torch._inductor", "sympy"}
+    assert (again, cached) == (first, {"torch"})
+    assert first
 
 
 def test_the_optimizer_updates_weights_like_the_one_of_torch_bit_for_bit():

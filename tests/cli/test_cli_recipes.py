@@ -71,16 +71,6 @@ def test_the_list_shows_the_recipes_with_all_words(place):
     assert "no shipped recipe contains nothing and like-this" in nothing
 
 
-def test_the_list_loads_nothing_that_takes_long():
-    script = """
-import sys
-from synmt.training.recipe_list import recipe_table
-assert len(recipe_table().rows) > 200
-print(*{'torch', 'stanza', 'mtdata'} & sys.modules.keys())
-"""
-    assert not run("-c", script).strip()
-
-
 # dry runs
 
 
