@@ -232,13 +232,13 @@ def test_a_request_to_stop_at_the_end_of_a_run_leaves_the_next_one(untested):
 
 
 def test_a_grid_that_is_killed_or_interrupted_goes_on_with_the_same_command(here):
-    steps = "training.max_steps=24 training.log_every=2 training.save_every=4"
+    steps = "training.max_steps=12 training.log_every=1 training.save_every=2"
 
     def scene(runs, **trap):
         return {"arguments": f"train plain pascal --runs {runs} {steps}".split(), **trap}
 
     # the second run is killed; the first one is interrupted when it logs its first step
-    killed = [scene("killed", kill=["update", 30]), scene("killed")]
+    killed = [scene("killed", kill=["update", 17]), scene("killed")]
     stopped = [scene("stopped", signal=signal.SIGINT), scene("stopped")]
     played = play(scene("whole"), *killed, *stopped)
     assert [each["code"] for each in played] == [0, -signal.SIGKILL, 0, 130, 0]

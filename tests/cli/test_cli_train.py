@@ -108,7 +108,7 @@ def test_two_trainings_in_one_folder_are_refused(place):
 
 
 def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place):
-    steps = ("training.max_steps=40", "training.validate_every=20", "training.log_every=2")
+    steps = ("training.max_steps=20", "training.validate_every=10", "training.log_every=2")
     scenes = [scene(place, "long", *steps)]
     for number in (2, 15):
         again = scene(place, f"on-{number}", *steps)

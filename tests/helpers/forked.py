@@ -8,22 +8,45 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from places import IMPORTABLE
 
 from synmt.cli import main
+from synmt.parallel import processes
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 # what commands would load in every process
 _COMMANDS = ["stanza.pipeline.core", "synmt.cli.train", "synmt.fast.modules", "synmt.training.grid"]
+_COMMANDS += ["synmt.data.summary", "rich.table", "synmt.fast.parser.direct", "numpy.ctypeslib"]
 _DASK = ["distributed.cli.dask_scheduler", "distributed.cli.dask_worker"]
 _CONTEXT.set_forkserver_preload(["ranks", "killing", "filelock", *_COMMANDS, *_DASK])
 _LONGEST = 300
+
+
+def let_pools_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the processes of pools fork, too: else each of them loads everything again."""
+    with patch.dict(os.environ, PYTHONPATH=IMPORTABLE):
+        forkserver.ensure_running()
+    usual = multiprocessing.get_context
+    monkeypatch.setattr(
+        multiprocessing,
+        "get_context",
+        lambda method=None: _CONTEXT if method == "spawn" else usual(method),
+    )
+    monkeypatch.setattr(processes, "_prepare", partial(_prepare_worker, dict(os.environ)))
+
+
+def _prepare_worker(variables: dict[str, str], inherited: object) -> None:
+    os.environ.clear()
+    os.environ.update(variables)
+    processes._prepare(inherited)
 
 
 class Forked:

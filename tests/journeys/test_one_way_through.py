@@ -99,8 +99,11 @@ alibi: [{name: relative, side: source, heads: 2}, {name: relative, side: target,
 MODERN = {"norm": "pre", "norm_kind": "rms", "feed_forward": "swiglu"}
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
+# variants know nothing of the precision; those of a layer and of the loss stand for all
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [*((name, "float32") for name in SYSTEMS), *((name, "bf16") for name in ("plain", "lisa"))],
+)
 def test_training_steps_read_nothing_from_the_device_until_their_record(name, precision, tmp_path):
     wide = {"model_dim": 32, "encoder_heads": [16, 4]} if name == "labels" else {}
     modern = {**MODERN, "positions": name} if name in ("rotary", "alibi") else {}

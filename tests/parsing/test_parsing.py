@@ -11,7 +11,7 @@ import pytest
 from cases import cases
 from flat_parser import FlatParser, group_lives, parse_slowly
 from flat_parser import parse_with_flat as run
-from forked import Forked, wait_for
+from forked import Forked, let_pools_fork, wait_for
 
 from synmt.errors import SynmtError
 from synmt.parsing.bulk import parse_file, parse_stream
@@ -84,7 +84,10 @@ def test_the_summary_says_what_was_made_from_what(source, tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_packed_file_has_the_same_trees_and_the_same_bytes_each_time(source, tmp_path, workers):
+def test_a_packed_file_has_the_same_trees_and_the_same_bytes_each_time(
+    source, tmp_path, workers, monkeypatch
+):
+    let_pools_fork(monkeypatch)
     run(source, tmp_path / "a.conllu", workers=workers)
     run(source, tmp_path / "a.gz", workers=workers)
     run(source, tmp_path / "b.gz")
