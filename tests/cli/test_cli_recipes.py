@@ -196,8 +196,8 @@ def test_a_wheel_brings_recipes_and_documentation_along(tmp_path):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for name in ["pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"]:
         shutil.copy(ROOT / name, source)
-    build = "-m pip wheel -q --no-deps --no-build-isolation --no-index -w out ."
-    run(*build.split(), cwd=source)
+    # what pip asks of it
+    run("-c", "from setuptools.build_meta import build_wheel; build_wheel('out')", cwd=source)
     [wheel] = (source / "out").glob("*.whl")
     zipfile.ZipFile(wheel).extractall(installed)
     assert not (installed / "recipes").exists()
@@ -207,8 +207,11 @@ def test_a_wheel_brings_recipes_and_documentation_along(tmp_path):
 import json, synmt.corpora.known
 from synmt.recipe import catalogue, load
 names = catalogue.shipped_recipes()
-print(json.dumps({name: load.load_recipe(name).name for name in names}))
+print(json.dumps({name: load.load_recipe(name).name for name in sorted(names)[::5]}))
+print(*names)
 """
     folders = {"PYTHONPATH": str(installed), "SYNMT_CACHE": str(tmp_path / "cache")}
-    found = json.loads(run("-c", script, cwd=tmp_path, **folders))
-    assert found == {name: path.stem for name, path in shipped_recipes().items()}
+    loaded, names = run("-c", script, cwd=tmp_path, **folders).decode().splitlines()
+    expected = {name: path.stem for name, path in shipped_recipes().items()}
+    assert names.split() == [*expected]
+    assert json.loads(loaded) == {name: expected[name] for name in sorted(expected)[::5]}
