@@ -40,24 +40,29 @@ HEAVY = (
 ONE_BY_ONE = """
 import json, os, sys
 from synmt.cli import main
-for number, (loads, arguments) in enumerate(json.loads(sys.argv[1])):
+given, *commands = sys.argv[1:]
+for command in commands:
+    loads, _, line = command.rpartition("] ")
     if loads:
-        __import__(loads)
-    if not (child := os.fork()):
-        for standard, name in enumerate(("given", f"said-{number}")):
-            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), standard)
-        sys.argv = ["synmt", "--quiet", *arguments]
-        code = 1
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        finally:
-            sys.stdout.flush()
-            with open(f"loaded-{number}", "w") as stream:
-                print(*sys.modules, file=stream)
-            os._exit(code)
-    assert not os.waitpid(child, 0)[1], arguments
+        __import__(loads[1:])
+    child = os.fork()
+    if child:
+        assert not os.waitpid(child, 0)[1], command
+        print(json.dumps([open(name).read() for name in ("said", "loaded")]))
+        continue
+    os.dup2(os.open(given, os.O_RDONLY), 0)
+    os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    sys.argv = ["synmt", "--quiet", *line.split()]
+    code = 1
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.stdout.flush()
+        with open("loaded", "w") as loaded:
+            print(*sys.modules, file=loaded)
+        os._exit(code)
 """
 """Commands in forks of a process that has loaded no more than a command which begins, and from then
 on what is loaded for one of them, which it would load itself."""
@@ -66,15 +71,11 @@ on what is loaded for one of them, which it would load itself."""
 def loaded_by(place: Path, given: str, *commands: str) -> list[tuple[str, set[str]]]:
     """Run commands, each perhaps after a module in brackets: what each writes to stdout, and the
     heavy modules that it has loaded."""
-    (place / "given").write_text(given)
-    parts = [command.rpartition("] ") for command in commands]
-    scenes = json.dumps([(loads.strip("["), line.split()) for loads, _, line in parts])
-    environment = {**os.environ, "SYNMT_CACHE": str(place / "cache")}
-    command = [sys.executable, "-c", ONE_BY_ONE, scenes]
-    subprocess.run(command, cwd=place, env=environment, check=True)
-    loaded = [set((place / f"loaded-{n}").read_text().split()) for n in range(len(commands))]
-    said = [(place / f"said-{n}").read_text() for n in range(len(commands))]
-    return list(zip(said, [modules & {*HEAVY, "torch"} for modules in loaded], strict=True))
+    command = [sys.executable, "-c", ONE_BY_ONE, given, *commands]
+    environment = {**os.environ, "SYNMT_CACHE": "cache"}
+    done = subprocess.check_output(command, cwd=place, env=environment, text=True)
+    found = map(json.loads, done.splitlines())
+    return [(said, {*HEAVY, "torch"}.intersection(loaded.split())) for said, loaded in found]
 
 
 WITHOUT_POSIX = """
@@ -135,16 +136,13 @@ def test_a_command_loads_what_it_needs_a_cached_tree_no_stanza_and_a_new_one_no_
     write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "corpus"))
     write_lines(tmp_path / "text", TEXT)
     make_run(tmp_path / "run", PASCAL)
-    cases = [line.partition(" =>") for line in LOADS.strip().splitlines()]
+    lines, needed = zip(*(line.split(" =>") for line in LOADS.strip().splitlines()), strict=True)
     translate = ["translate --run run --device cpu"] * 2
-    *done, (first, parsed), (again, cached) = loaded_by(
-        tmp_path, TEXT[0] + "\n", *(line for line, _, _ in cases), *translate
-    )
-    for (line, _, needed), (_, loaded) in zip(cases, done, strict=True):
-        assert loaded == set(needed.split()), line
-    assert {"torch", "stanza"} <= parsed
+    *done, (first, parsed), again = loaded_by(tmp_path, "text", *lines, *translate)
+    assert [loaded for _, loaded in done] == [set(names.split()) for names in needed]
+    assert "stanza" in parsed
     assert not parsed & {"torch._dynamo", "torch._inductor", "sympy"}
-    assert (again, cached) == (first, {"torch"})
+    assert again == (first, {"torch"})
     assert first
 
 

@@ -47,12 +47,6 @@ def cluster(tmp_path_factory):
     made.stop()
 
 
-@pytest.fixture(autouse=True)
-def _look_often(monkeypatch):
-    """Do not wait long for workers that join."""
-    monkeypatch.setattr(processes, "_LOOK", 0.1)
-
-
 @pytest.fixture
 def text(tmp_path):
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))

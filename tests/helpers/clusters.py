@@ -109,7 +109,7 @@ class FiledParser:
 
 def worker_of(state: None, item: int) -> str:
     """Name the worker that does this, a moment later; the one that does item 13 dies."""
-    time.sleep(0.1)
+    time.sleep(0.05)
     if item == 13:
         os._exit(1)
     return get_worker().address

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -32,21 +33,20 @@ _LONGEST = 300
 
 def let_pools_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the processes of pools fork, too: else each of them loads everything again."""
-    with patch.dict(os.environ, PYTHONPATH=IMPORTABLE):
-        forkserver.ensure_running()
-    usual = multiprocessing.get_context
-    monkeypatch.setattr(
-        multiprocessing,
-        "get_context",
-        lambda method=None: _CONTEXT if method == "spawn" else usual(method),
-    )
+    context = _started()
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: context)
     monkeypatch.setattr(processes, "_prepare", partial(_prepare_worker, dict(os.environ)))
 
 
 def _prepare_worker(variables: dict[str, str], inherited: object) -> None:
-    os.environ.clear()
     os.environ.update(variables)
     processes._prepare(inherited)
+
+
+def _started() -> ForkServerContext:
+    with patch.dict(os.environ, PYTHONPATH=IMPORTABLE):
+        forkserver.ensure_running()
+    return _CONTEXT
 
 
 class Forked:
@@ -58,10 +58,8 @@ class Forked:
     def __init__(
         self, work: Callable[..., object], *arguments: object, log: Path, **more: str
     ) -> None:
-        with patch.dict(os.environ, PYTHONPATH=IMPORTABLE):
-            forkserver.ensure_running()
         where = (os.getcwd(), {**os.environ, **more}, str(log))
-        self._process = _CONTEXT.Process(target=_begin, args=(work, arguments, *where))
+        self._process = _started().Process(target=_begin, args=(work, arguments, *where))
         self._process.start()
         self.pid = self._process.pid
 

@@ -50,9 +50,9 @@ def without_dropout(name):
 
 
 def batches_of(model, rank, count):
-    """Give a process its batches of a step, of other sizes than those of the others; two processes
-    accumulate."""
-    each = 2 if count == 2 else 1
+    """Give a process its batches of a step, of other sizes than those of the others; three
+    processes accumulate."""
+    each = 2 if count == 3 else 1
     numbers = range(each * rank, each * rank + each)
     return [
         random_batch(model, [3 + number % 4] * (1 + number % 3), seed=number)[1]

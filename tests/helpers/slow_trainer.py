@@ -2,13 +2,11 @@
 `broken` in it fails."""
 
 import time
-from functools import wraps
 
 from synmt.training.trainer import Trainer
 
 
 def slowed(update):
-    @wraps(update)
     def slow(self, batches):
         time.sleep(0.06)
         if "broken" in self.recipe.name:
@@ -19,5 +17,5 @@ def slowed(update):
 
 
 # Dask runs this file several times
-if not hasattr(Trainer.update, "__wrapped__"):
+if Trainer.update.__name__ != "slow":
     Trainer.update = slowed(Trainer.update)

@@ -16,7 +16,6 @@ from unittest.mock import Mock
 
 import meeting
 import pytest
-from forked import let_pools_fork
 from tiny import environment
 
 from synmt.errors import SynmtError
@@ -133,8 +132,7 @@ def test_where_no_process_can_start_the_message_says_so(done, monkeypatch):
     assert not multiprocessing.active_children()
 
 
-def test_a_work_that_waits_for_its_caller_keeps_its_processes(done, tmp_path, monkeypatch):
-    let_pools_fork(monkeypatch)
+def test_a_work_that_waits_for_its_caller_keeps_its_processes(done, tmp_path):
     with started_processes(2):
         waiting = in_processes(worker_and_sum, "", iter(range(40)), 2, where=tmp_path)
         first = next(waiting)
@@ -148,8 +146,7 @@ def test_a_work_that_waits_for_its_caller_keeps_its_processes(done, tmp_path, mo
     assert later <= workers
 
 
-def test_started_processes_do_one_work_after_the_other(done, monkeypatch):
-    let_pools_fork(monkeypatch)
+def test_started_processes_do_one_work_after_the_other(done):
     with started_processes(2):
         found = done(worker_and_sum, "x" * 10**6, range(4))
         # one item: only one process reads this state, and the other one finds it before the next

@@ -11,7 +11,6 @@ from unittest.mock import Mock
 
 import pytest
 import yaml
-from forked import let_pools_fork
 from small import small_recipe
 from tiny import write_lines
 
@@ -349,7 +348,6 @@ def test_a_corpus_that_its_owners_have_cut_stays_and_only_its_case_is_learned(tm
 
 @pytest.mark.journey
 def test_several_processes_make_the_same_words(tmp_path, monkeypatch):
-    let_pools_fork(monkeypatch)
     monkeypatch.setattr(words_corpus, "_SHARD_LINES", 50)
     many, found = corpus(tmp_path, lines=200), []
     for processes in (1, 2):
