@@ -3,6 +3,7 @@
 import re
 import shutil
 import signal
+from itertools import pairwise
 
 import pytest
 from same_runs import StopAfter, assert_same_run, play
@@ -106,18 +107,16 @@ def test_two_trainings_in_one_folder_are_refused(place):
 
 
 def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place):
-    steps = ("training.max_steps=20", "training.validate_every=10", "training.log_every=2")
-    scenes = [scene(place, "long", *steps)]
-    for number in (2, 15):
-        again = scene(place, f"on-{number}", *steps)
-        scenes += [{**again, "signal": number}, again]
-    played = play(*scenes)
-    assert [done["code"] for done in played] == [0, *[130, 0] * 2], played
-    for number, first, again in zip((2, 15), played[1::2], played[2::2], strict=True):
+    steps = ("training.max_steps=30", "training.validate_every=15", "training.log_every=2")
+    again = scene(place, "again", *steps)
+    signals = [{**again, "signal": number} for number in (2, 15)]
+    played = play(scene(place, "long", *steps), *signals, again)
+    assert [done["code"] for done in played] == [0, 130, 130, 0], played
+    for first, second in pairwise(played[1:]):
         assert "is saved. Run the same command to resume" in first["errors"]
         assert first["errors"].endswith("synmt: interrupted\n")
-        assert "continuing from step " in again["errors"]
-        assert_same_run(place / "runs" / "long", place / "runs" / f"on-{number}")
+        assert "continuing from step " in second["errors"]
+    assert_same_run(place / "runs" / "long", place / "runs" / "again")
 
 
 @pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
