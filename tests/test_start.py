@@ -143,7 +143,6 @@ def test_a_command_loads_what_it_needs_a_cached_tree_no_stanza_and_a_new_one_no_
     assert "stanza" in parsed
     assert not parsed & {"torch._dynamo", "torch._inductor", "sympy"}
     assert again == (first, {"torch"})
-    assert first
 
 
 def test_the_optimizer_updates_weights_like_the_one_of_torch_bit_for_bit():

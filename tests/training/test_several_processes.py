@@ -16,7 +16,6 @@ from tiny import fail, snapshot
 
 from synmt.parallel.torchrun import Started, started
 from synmt.run_folder import Run
-from synmt.training import distributed
 from synmt.training.distributed import Processes, join_processes, name_of_start
 
 pytestmark = pytest.mark.journey
@@ -100,7 +99,7 @@ def test_the_variables_of_torchrun_tell_which_process_this_is(monkeypatch):
 
 
 def test_processes_agree_on_another_name_at_each_start(monkeypatch):
-    monkeypatch.setattr(distributed, "_ANSWER", timedelta(seconds=0.2))
+    monkeypatch.setattr("synmt.training.distributed._ANSWER", timedelta(seconds=0.2))
     store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     names = set()
     for _ in range(3):
