@@ -75,8 +75,10 @@ def test_dropout_of_a_model_without_the_wing_is_that_of_torch(without_wing):
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("beam", [{"beam_size": 1}, {"beam_size": 4, "n_best": 2}])
-@pytest.mark.parametrize("variants", [[PASCAL], [{"name": "gcn"}]])
+@pytest.mark.parametrize(
+    ("variants", "beam"),
+    [([PASCAL], {"beam_size": 4, "n_best": 2}), ([{"name": "gcn"}], {"beam_size": 1})],
+)
 def test_a_run_parses_and_translates_the_same_without_the_wing(
     variants, beam, tmp_path, without_wing
 ):

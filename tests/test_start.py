@@ -33,26 +33,49 @@ HEAVY = (
     "sacrebleu",
     "networkx",
     "transformers",
+    "mtdata",
 )
 
 
-def loaded_by(arguments: list[str], cache: Path, given: str = "") -> tuple[str, set[str]]:
-    """Run a command in a new process: what it writes to stdout, and the heavy modules that it has
-    loaded."""
-    script = (
-        "import sys\nfrom synmt.cli import main\n"
-        f"sys.argv = ['synmt', '--quiet', *{arguments!r}]\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        f"sys.stderr.write('\\n' + ' '.join(name for name in {(*HEAVY, 'torch')!r} if name in "
-        "sys.modules))"
-    )
-    environment = {**os.environ, "SYNMT_CACHE": str(cache)}
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(
-        command, input=given, stdout=pipe, stderr=pipe, text=True, env=environment, check=True
-    )
-    return done.stdout, set(done.stderr.splitlines()[-1].split())
+ONE_BY_ONE = """
+import json, os, sys
+from synmt.cli import main
+given, *commands = sys.argv[1:]
+for command in commands:
+    loads, _, line = command.rpartition("] ")
+    if loads:
+        __import__(loads[1:])
+    child = os.fork()
+    if child:
+        assert not os.waitpid(child, 0)[1], command
+        print(json.dumps([open(name).read() for name in ("said", "loaded")]))
+        continue
+    os.dup2(os.open(given, os.O_RDONLY), 0)
+    os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    sys.argv = ["synmt", "--quiet", *line.split()]
+    code = 1
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.stdout.flush()
+        with open("loaded", "w") as loaded:
+            print(*sys.modules, file=loaded)
+        os._exit(code)
+"""
+"""Commands in forks of a process that has loaded no more than a command which begins, and from then
+on what is loaded for one of them, which it would load itself."""
+
+
+def loaded_by(place: Path, given: str, *commands: str) -> list[tuple[str, set[str]]]:
+    """Run commands, each perhaps after a module in brackets: what each writes to stdout, and the
+    heavy modules that it has loaded."""
+    command = [sys.executable, "-c", ONE_BY_ONE, given, *commands]
+    environment = {**os.environ, "SYNMT_CACHE": "cache"}
+    done = subprocess.check_output(command, cwd=place, env=environment, text=True)
+    found = map(json.loads, done.splitlines())
+    return [(said, {*HEAVY, "torch"}.intersection(loaded.split())) for said, loaded in found]
 
 
 WITHOUT_POSIX = """
@@ -99,34 +122,27 @@ def test_every_module_works_without_what_only_posix_has(tmp_path):
     assert {found.name for found in out.iterdir()} == {"out", "folder"}
 
 
-@pytest.mark.journey
-def test_a_cached_tree_needs_no_stanza_and_a_new_one_no_compiler(tmp_path):
-    run = make_run(tmp_path / "run", PASCAL)
-    arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
-    first, parsed = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
-    assert {"torch", "stanza"} <= parsed
-    assert not parsed & {"torch._dynamo", "torch._inductor", "sympy"}
-    again, cached = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
-    assert (again, cached) == (first, {"torch"})
-
-
-# the command line, and what it loads; to translate loads torch alone where trees are cached (above)
 LOADS = """
-train tiny.yaml => torch sacrebleu
 train --list =>
 score -r text text --metrics chrf => sacrebleu
 analyze --hypotheses text --references text --source text --by-length => sacrebleu
+[torch] train tiny.yaml => torch sacrebleu
 """
+"""The command line, and what it loads."""
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("case", LOADS.strip().splitlines())
-def test_a_command_loads_what_it_needs(case, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    line, _, needed = case.partition(" =>")
+def test_a_command_loads_what_it_needs_a_cached_tree_no_stanza_and_a_new_one_no_compiler(tmp_path):
     write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "corpus"))
     write_lines(tmp_path / "text", TEXT)
-    assert loaded_by(line.split(), tmp_path / "cache")[1] == set(needed.split())
+    make_run(tmp_path / "run", PASCAL)
+    lines, needed = zip(*(line.split(" =>") for line in LOADS.strip().splitlines()), strict=True)
+    translate = ["translate --run run --device cpu"] * 2
+    *done, (first, parsed), again = loaded_by(tmp_path, "text", *lines, *translate)
+    assert [loaded for _, loaded in done] == [set(names.split()) for names in needed]
+    assert "stanza" in parsed
+    assert not parsed & {"torch._dynamo", "torch._inductor", "sympy"}
+    assert again == (first, {"torch"})
 
 
 def test_the_optimizer_updates_weights_like_the_one_of_torch_bit_for_bit():

@@ -232,20 +232,20 @@ def test_a_request_to_stop_at_the_end_of_a_run_leaves_the_next_one(untested):
 
 
 def test_a_grid_that_is_killed_or_interrupted_goes_on_with_the_same_command(here):
-    steps = "training.max_steps=24 training.log_every=2 training.save_every=4"
+    steps = "training.max_steps=12 training.log_every=1 training.validate_every=6"
 
     def scene(runs, **trap):
-        return {"arguments": f"train plain pascal --runs {runs} {steps}".split(), **trap}
+        command = f"train plain pascal --runs {runs} {steps} training.save_every=2"
+        return {"arguments": command.split(), **trap}
 
-    # the second run is killed; the first one is interrupted when it logs its first step
-    killed = [scene("killed", kill=["update", 30]), scene("killed")]
-    stopped = [scene("stopped", signal=signal.SIGINT), scene("stopped")]
-    played = play(scene("whole"), *killed, *stopped)
-    assert [each["code"] for each in played] == [0, -signal.SIGKILL, 0, 130, 0]
-    assert "killed/plain has finished already" in played[2]["errors"]
-    for runs in ("killed", "stopped"):
-        for name in ("plain", "pascal"):
-            assert_same_run(here / "whole" / name, here / runs / name)
+    # the first run is interrupted when it logs its first step, the second one is killed
+    stopped = scene("again", signal=signal.SIGINT)
+    killed = scene("again", rename="pascal/checkpoints/step-00000006")
+    played = play(scene("whole"), stopped, killed, scene("again"))
+    assert [each["code"] for each in played] == [0, 130, -signal.SIGKILL, 0]
+    assert "again/plain has finished already" in played[3]["errors"]
+    for name in ("plain", "pascal"):
+        assert_same_run(here / "whole" / name, here / "again" / name)
 
 
 def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monkeypatch):

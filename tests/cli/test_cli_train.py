@@ -3,6 +3,7 @@
 import re
 import shutil
 import signal
+from itertools import pairwise
 
 import pytest
 from same_runs import StopAfter, assert_same_run, play
@@ -35,21 +36,22 @@ def scene(place, name, *overrides, data="data", **trap):
     return {"arguments": [*map(str, arguments)], **trap}
 
 
+QUICK = "training.validation_beam_size=0"
 # killed at the beginning, in the middle of writing a checkpoint, and towards the end, over and
 # over: each life begins with what the last one left
 LIVES = """
     early update:1 update:3 write:2 log:2 remove:1
     late update:5 write:3 remove:2 log:1
-    cat update:3 update:3 rename:3 renamed:3 sync:7
+    cat update:3 rename:3 renamed:3 sync:7
 """
 
 
 def test_a_run_that_is_killed_at_any_moment_ends_bit_for_bit_as_one_that_is_not(place):
-    scenes = [scene(place, "whole")]
+    scenes = [scene(place, "whole", QUICK)]
     for line in LIVES.strip().splitlines():
         name, *kills = line.split()
-        scenes += [scene(place, name, kill=moment(kill)) for kill in kills]
-        scenes += [scene(place, name)]
+        scenes += [scene(place, name, QUICK, kill=moment(kill)) for kill in kills]
+        scenes += [scene(place, name, QUICK)]
     whole, *played = play(*scenes)
     assert whole["code"] == 0, whole["errors"]
     for asked, done in zip(scenes[1:], played, strict=True):
@@ -78,19 +80,16 @@ def test_a_restart_by_torchrun_does_not_overwrite_what_it_began(finished):
 
 def test_a_kill_while_parsing_or_preparing_is_made_good(place):
     parsed = ("parser.control=none", "training.max_steps=4")
-    scenes = [scene(place, "parsed", *parsed)]
-    for number, pattern in enumerate((".conllu.gz", "corpus.json")):
-        again = scene(place, f"killed-{number}", *parsed, data=f"data-{number}")
-        scenes += [{**again, "rename": pattern}, again]
-    played = play(*scenes)
-    assert [done["code"] for done in played] == [0, *[-signal.SIGKILL, 0] * 2], played
-    for number in range(2):
-        assert_same_run(place / "runs" / "parsed", place / "runs" / f"killed-{number}")
+    again = scene(place, "killed", *parsed, data="other")
+    traps = [{**again, "rename": name} for name in ("corpus.json", ".conllu.gz")]
+    played = play(scene(place, "parsed", *parsed), *traps, again)
+    assert [done["code"] for done in played] == [0, *[-signal.SIGKILL] * 2, 0], played
+    assert_same_run(place / "runs" / "parsed", place / "runs" / "killed")
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_and_the_run_goes_on_when_there_is_room(place):
-    again = scene(place, "full")
-    full, again, _ = play({**again, "full": 5}, again, scene(place, "whole"))
+    again = scene(place, "full", QUICK)
+    full, again, _ = play({**again, "full": 5}, again, scene(place, "whole", QUICK))
     assert (full["code"], again["code"]) == (1, 0)
     assert re.search(r"step-00000006.*: cannot write: File too large\. Make room", full["errors"])
     assert "continuing from step 4" in again["errors"]
@@ -108,18 +107,16 @@ def test_two_trainings_in_one_folder_are_refused(place):
 
 
 def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place):
-    steps = ("training.max_steps=40", "training.validate_every=20", "training.log_every=2")
-    scenes = [scene(place, "long", *steps)]
-    for number in (2, 15):
-        again = scene(place, f"on-{number}", *steps)
-        scenes += [{**again, "signal": number}, again]
-    played = play(*scenes)
-    assert [done["code"] for done in played] == [0, *[130, 0] * 2], played
-    for number, first, again in zip((2, 15), played[1::2], played[2::2], strict=True):
+    steps = ("training.max_steps=30", "training.validate_every=15", "training.log_every=2")
+    again = scene(place, "again", *steps)
+    signals = [{**again, "signal": number} for number in (2, 15)]
+    played = play(scene(place, "long", *steps), *signals, again)
+    assert [done["code"] for done in played] == [0, 130, 130, 0], played
+    for first, second in pairwise(played[1:]):
         assert "is saved. Run the same command to resume" in first["errors"]
         assert first["errors"].endswith("synmt: interrupted\n")
-        assert "continuing from step " in again["errors"]
-        assert_same_run(place / "runs" / "long", place / "runs" / f"on-{number}")
+        assert "continuing from step " in second["errors"]
+    assert_same_run(place / "runs" / "long", place / "runs" / "again")
 
 
 @pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])

@@ -212,9 +212,9 @@ def test_text_that_is_not_utf8_and_a_broken_or_unfinished_run_are_named(tmp_path
 
 
 def test_after_an_interruption_the_same_command_translates_only_what_is_missing(project, tmp_path):
-    lines = [f"A dog {number}.\n" for number in range(300)]
+    lines = [f"A dog {number}.\n" for number in range(150)]
     text, folder = tmp_path / "text", tmp_path / ".out.windows"
-    options = f"--run {project}/runs/plain --batch-size 8 --beam-size 1 --threads 1"
+    options = f"--run {project}/runs/plain --batch-size 4 --beam-size 1 --threads 1"
 
     def command(name):
         return ["translate", text, *options.split(), "-o", *f"{tmp_path}/{name}".split()]

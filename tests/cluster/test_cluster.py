@@ -111,7 +111,7 @@ def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster,
     list(parsing(text, "here", workers=1))
     with using_cluster(cluster.complete(2)):
         states = []
-        for step in parsing(text, "there", slow=0.15):
+        for step in parsing(text, "there", slow=0.1):
             states.append(step.state)
             if len(states) == 4:
                 cluster.workers[0].kill()
@@ -136,11 +136,10 @@ def wait_for_two(items, **options):
 def test_work_waits_for_a_worker_if_the_last_one_is_killed_and_says_so_once(
     waits, cluster, text, monkeypatch, caplog
 ):
-    monkeypatch.setattr(processes, "_LOOK", 0.1)
     monkeypatch.setattr(processes, "wait", waits)
     remark = "cluster: no worker is left; the work waits for one"
     with using_cluster(cluster.complete(1)), ThreadPoolExecutor() as pool:
-        steps = parsing(text, "there", slow=0.05)
+        steps = parsing(text, "there", slow=0.02)
         first = next(steps)
         for worker in cluster.workers:
             worker.kill()
@@ -152,7 +151,7 @@ def test_work_waits_for_a_worker_if_the_last_one_is_killed_and_says_so_once(
 
 @ignoring
 def test_after_the_death_of_the_scheduler_the_same_call_goes_on(cluster, text, monkeypatch):
-    monkeypatch.setattr(clusters, "_WAIT", "3s")
+    monkeypatch.setattr(clusters, "_WAIT", "1500ms")
     list(parsing(text, "here", workers=1))
     message = r"connection to the scheduler is lost.*same command again"
     with using_cluster(cluster.complete(1)):

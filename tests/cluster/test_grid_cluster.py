@@ -24,7 +24,6 @@ from synmt.cluster.shipment import Kit
 from synmt.errors import SynmtError
 from synmt.evaluation import comparison
 from synmt.files.reading import stored_sha256
-from synmt.parallel import processes
 from synmt.parallel.engine import using_cluster
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.load import load_recipe
@@ -49,12 +48,6 @@ def cluster(tmp_path_factory):
     made = LocalCluster(tmp_path_factory.mktemp("cluster"), preload="slow_trainer.py")
     yield made
     made.stop()
-
-
-@pytest.fixture(autouse=True)
-def _look_often(monkeypatch):
-    """Do not wait long for workers that join."""
-    monkeypatch.setattr(processes, "_LOOK", 0.1)
 
 
 @pytest.fixture

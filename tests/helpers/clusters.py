@@ -67,6 +67,8 @@ class LocalCluster:
 
 def _serve(kind, options, folder):
     os.chdir(folder)
+    # a nanny starts its workers in a moment, too
+    import_module("dask.config").set({"distributed.worker.multiprocessing-method": "fork"})
     import_module(f"distributed.cli.dask_{kind}").main(options)
 
 
@@ -107,7 +109,7 @@ class FiledParser:
 
 def worker_of(state: None, item: int) -> str:
     """Name the worker that does this, a moment later; the one that does item 13 dies."""
-    time.sleep(0.1)
+    time.sleep(0.05)
     if item == 13:
         os._exit(1)
     return get_worker().address

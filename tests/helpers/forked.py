@@ -8,22 +8,45 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from places import IMPORTABLE
 
 from synmt.cli import main
+from synmt.parallel import processes
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 # what commands would load in every process
 _COMMANDS = ["stanza.pipeline.core", "synmt.cli.train", "synmt.fast.modules", "synmt.training.grid"]
+_COMMANDS += ["synmt.data.summary", "rich.table", "synmt.fast.parser.direct", "numpy.ctypeslib"]
 _DASK = ["distributed.cli.dask_scheduler", "distributed.cli.dask_worker"]
 _CONTEXT.set_forkserver_preload(["ranks", "killing", "filelock", *_COMMANDS, *_DASK])
 _LONGEST = 300
+
+
+def let_pools_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the processes of pools fork, too: else each of them loads everything again."""
+    context = _started()
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: context)
+    monkeypatch.setattr(processes, "_prepare", partial(_prepare_worker, dict(os.environ)))
+
+
+def _prepare_worker(variables: dict[str, str], inherited: object) -> None:
+    os.environ.update(variables)
+    processes._prepare(inherited)
+
+
+def _started() -> ForkServerContext:
+    with patch.dict(os.environ, PYTHONPATH=IMPORTABLE):
+        forkserver.ensure_running()
+    return _CONTEXT
 
 
 class Forked:
@@ -35,10 +58,8 @@ class Forked:
     def __init__(
         self, work: Callable[..., object], *arguments: object, log: Path, **more: str
     ) -> None:
-        with patch.dict(os.environ, PYTHONPATH=IMPORTABLE):
-            forkserver.ensure_running()
         where = (os.getcwd(), {**os.environ, **more}, str(log))
-        self._process = _CONTEXT.Process(target=_begin, args=(work, arguments, *where))
+        self._process = _started().Process(target=_begin, args=(work, arguments, *where))
         self._process.start()
         self.pid = self._process.pid
 

@@ -50,9 +50,9 @@ def without_dropout(name):
 
 
 def batches_of(model, rank, count):
-    """Give a process its batches of a step, of other sizes than those of the others; two processes
-    accumulate."""
-    each = 2 if count == 2 else 1
+    """Give a process its batches of a step, of other sizes than those of the others; three
+    processes accumulate."""
+    each = 2 if count == 3 else 1
     numbers = range(each * rank, each * rank + each)
     return [
         random_batch(model, [3 + number % 4] * (1 + number % 3), seed=number)[1]
@@ -133,9 +133,12 @@ def of_rank(folder, recipe, processes):
 def lose_one(rank, count, folder, how):
     """Let the second process end or hang before its step; the first one writes what it says, and
     ends the other."""
-    distributed.STEP = timedelta(seconds=2)
-    processes = join(rank, count, folder).for_training()
-    # both are connected: what follows loses a process, not a connection that is being made
+    distributed.STEP = timedelta(seconds=1)
+    processes = join(rank, count, folder)
+    # both are there, and then connected: what follows loses a process, not a connection that is
+    # being made
+    processes.wait()
+    processes = processes.for_training()
     torch.distributed.barrier(processes.group)
     if rank:
         (folder / "other").write_text(str(os.getpid()))
@@ -182,7 +185,9 @@ def train_twice(folder):
     processes = join_processes()
     for how in ("killed", "whole"):
         trainer = make_trainer(
-            folder / how, make_recipe(max_steps=6, batch_tokens=30), processes=processes
+            folder / how,
+            make_recipe(max_steps=4, batch_tokens=30, log_every=1),
+            processes=processes,
         )
         trainer.train_reader = replace(
             trainer.train_reader, rank=processes.rank, processes=processes.count
@@ -194,7 +199,7 @@ def train_twice(folder):
         processes.wait()
         processes.note(how)
         for record in trainer.train():
-            if how == "killed" and processes.rank == 1 and record.step == 4 and not again:
+            if how == "killed" and processes.rank == 1 and record.step == 3 and not again:
                 (folder / "has been killed").touch(exist_ok=False)
                 os.kill(os.getpid(), signal.SIGKILL)
         processes.wait()

@@ -8,7 +8,7 @@ from synmt.training.trainer import Trainer
 
 def slowed(update):
     def slow(self, batches):
-        time.sleep(0.1)
+        time.sleep(0.06)
         if "broken" in self.recipe.name:
             raise RuntimeError("CUDA error: unspecified launch failure")
         return update(self, batches)
@@ -16,4 +16,6 @@ def slowed(update):
     return slow
 
 
-Trainer.update = slowed(Trainer.update)
+# Dask runs this file several times
+if Trainer.update.__name__ != "slow":
+    Trainer.update = slowed(Trainer.update)

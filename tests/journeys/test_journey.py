@@ -4,20 +4,20 @@ import json
 import shutil
 
 import pytest
-from tiny import fail, lines_of, snapshot, succeed, synmt, write_corpus, write_recipe
+from tiny import fail, lines_of, succeed, synmt, write_corpus, write_recipe
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ODD_LINES = [
     "The boy next to the girls orders a book.",
     "",
     "   \t ",
-    "dog " * 1000,
+    "dog " * 200,
     "a \x07 bell \x1b[31m and \x00 nothing",
     "🐒 eats 🍌🍌 👩‍👩‍👧",
     "القرد يأكل موزة",
     "one \u2028 line \x85 and \u2029 more",
     "\u200b\ufeff",
-    "x" * 3000,
+    "x" * 600,
 ]
 
 
@@ -91,14 +91,6 @@ def test_a_run_that_has_moved_translates(project, tmp_path):
     lines = (project / "text" / "test.en").read_text()
     done = succeed("translate", "--run", "elsewhere", text=lines, cwd=tmp_path)
     assert done.stdout == (project / "runs/tiny/tests/test/hypothesis.txt").read_bytes()
-
-
-def test_a_finished_run_says_so_and_stays_as_it_is(project):
-    before = snapshot(project / "runs" / "tiny")
-    done = succeed("train", "tiny.yaml", cwd=project)
-    assert b"runs/tiny has finished already, after 8 steps" in done.stderr
-    assert b"test: bleu" in done.stderr
-    assert snapshot(project / "runs" / "tiny") == before
 
 
 @pytest.fixture

@@ -83,13 +83,7 @@ def test_distributions_are_read_in_training_and_parsed_again_for_translating(pla
     assert "synmt parse --arcs" in said
 
 
-def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
-    _, said = run(place, "train", given(place, "ldd", LDD), code=1)
-    assert "train.en.conllu: the tree of line 1 has no probabilities of arcs" in said
-    assert not (place / "runs/ldd").exists()
-
-
-def test_given_trees_some_of_which_lack_probabilities_are_refused(place):
+def test_given_trees_some_of_which_lack_probabilities_are_refused_before_anything_runs(place):
     for split in ("train", "valid", "test"):
         trees = ("-o", f"corpus/{split}.en.conllu", "--arcs", "--overwrite")
         run(place, "parse", f"corpus/{split}.en", *trees)
@@ -102,6 +96,7 @@ def test_given_trees_some_of_which_lack_probabilities_are_refused(place):
     run(place, "prepare", given(place, "pascal", {"name": "pascal"}))
     _, said = run(place, "train", "ldd.yaml", code=1)
     assert "some tree has no probabilities of arcs" in said
+    assert not (place / "runs").exists()
 
 
 @pytest.mark.parametrize("change", ["control=random", "rewire=0.5"])

@@ -11,7 +11,7 @@ import pytest
 from cases import cases
 from flat_parser import FlatParser, group_lives, parse_slowly
 from flat_parser import parse_with_flat as run
-from forked import Forked, wait_for
+from forked import Forked, let_pools_fork, wait_for
 
 from synmt.errors import SynmtError
 from synmt.parsing.bulk import parse_file, parse_stream
@@ -83,10 +83,12 @@ def test_the_summary_says_what_was_made_from_what(source, tmp_path):
     assert not (tmp_path / "a.conllu.parts").exists()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_packed_file_has_the_same_trees_and_the_same_bytes_each_time(source, tmp_path, workers):
-    run(source, tmp_path / "a.conllu", workers=workers)
-    run(source, tmp_path / "a.gz", workers=workers)
+def test_a_packed_file_has_the_same_trees_and_the_same_bytes_each_time(
+    source, tmp_path, monkeypatch
+):
+    let_pools_fork(monkeypatch)
+    run(source, tmp_path / "a.conllu")
+    run(source, tmp_path / "a.gz", workers=2)
     run(source, tmp_path / "b.gz")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     unpacked = gzip.decompress((tmp_path / "a.gz").read_bytes())
@@ -121,17 +123,16 @@ def test_ctrl_c_leaves_the_finished_shards(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_run_continues_and_ends_with_the_same_files(source, tmp_path, workers):
+def test_a_killed_run_continues_and_ends_with_the_same_files(source, tmp_path):
     run(source, tmp_path / "whole")
-    process = Forked(parse_slowly, source, tmp_path / "killed", workers, log=tmp_path / "log")
+    process = Forked(parse_slowly, source, tmp_path / "killed", 2, log=tmp_path / "log")
     wait_for(lambda: len(list((tmp_path / "killed.parts").glob("*.json"))) >= 2)
     process.kill()
     process.wait()
     # the workers end after their parent
     wait_for(lambda: not group_lives(process.pid))
     assert not (tmp_path / "killed").exists()
-    states = [step.state for step in run(source, tmp_path / "killed", workers=workers)]
+    states = [step.state for step in run(source, tmp_path / "killed")]
     assert "kept" in states
     assert everything(tmp_path, "whole") == everything(tmp_path, "killed")
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from forked import let_pools_fork
 from refusing import assert_refused
 from tiny import TRAINING, write_corpus, write_recipe
 
@@ -106,7 +107,10 @@ PASCAL = "syntax.variants=[{name: pascal, heads: 2}]"
     "overrides",
     [[PASCAL, "parser.workers=2"], ["tasks.parsing=dependencies", "parser.workers=1"]],
 )
-def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(place, tmp_path, overrides):
+def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(
+    place, tmp_path, overrides, monkeypatch
+):
+    let_pools_fork(monkeypatch)
     first = prepared(place, tmp_path, *overrides)
     text = (place / "text/train.en").read_text(encoding="utf-8")
     cost = first.parse_costs["source"]

@@ -74,7 +74,7 @@ def test_two_accumulated_batches_equal_one_batch_of_both(tmp_path):
 @pytest.mark.parametrize("precision", ["float32", "bf16", "fp16"])
 def test_it_learns_to_copy_in_half_precision_too(tmp_path, precision):
     recipe = make_recipe(
-        precision=precision, max_steps=30, batch_tokens=200, validate_every=30, clip_norm=1.0
+        precision=precision, max_steps=15, batch_tokens=200, validate_every=15, clip_norm=1.0
     )
     trainer = make_trainer(tmp_path, recipe)
     before = trainer.validate()
