@@ -9,27 +9,26 @@ import asyncio
 import hmac
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from synmt.errors import SynmtError, UsageError, did_you_mean, plain_message
 from synmt.files.language import ranked_languages
 from synmt.parsing.stanza_internals import language_name
 from synmt.serve.desk import Busy, Desk, Served
+from synmt.serve.guard import Guard
 from synmt.serve.options import ServerOptions
 from synmt.serve.requests import Detect, Explain, Translate, description
 from synmt.serve.texts import rejoin, sentences
@@ -46,20 +45,8 @@ _PAGE = {
 }
 _BYTES = 8
 """Bytes that a character may take in a body: `\\ud83d` has six, and there are other fields."""
-_HEAD = 16_000
-"""Most bytes of the headers of a request."""
 _READING = 10
 """Seconds in which a body has to arrive."""
-
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
 
 
 class App:
@@ -94,7 +81,7 @@ class App:
             content = (Path(__file__).parent / "page" / name).read_bytes()
             routes.append(Route(path, partial(_send, content, kind)))
         origins = list(self.options.allow_origin)
-        guards = [Middleware(_Guard, options=self.options)]
+        guards = [Middleware(Guard, options=self.options)]
         if origins:
             guards.append(
                 Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"])
@@ -344,58 +331,3 @@ def _refused(request: Request, error: Exception) -> Response:
 def _failed(request: Request, error: Exception) -> Response:
     _logger.error("a request failed", exc_info=error)
     return JSONResponse({"error": "The server failed. Its log says why."}, status_code=500)
-
-
-class _Guard:
-    """Refuses other hosts and pages, adds headers that close the page, and logs the size of each
-    request, never what it says."""
-
-    def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
-        self.app, self.hosts = app, options.hosts
-        self.origins = {urlsplit(origin).netloc for origin in options.allow_origin}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, if it is allowed."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        request, began, status = Request(scope), time.monotonic(), 0
-
-        async def closed(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                given = {name for name, _ in message["headers"]}
-                message["headers"] += [
-                    pair
-                    for name, value in _HEADERS.items()
-                    if (pair := (name.encode(), value.encode()))[0] not in given
-                ]
-            await send(message)
-
-        status, problem = self._problem(request)
-        answer = JSONResponse({"error": problem}, status_code=status or 200)
-        try:
-            await (answer if problem else self.app)(scope, receive, closed)
-        except ClientDisconnect:
-            return
-        size = request.headers.get("content-length", 0)
-        _logger.debug(
-            "%s %s: %s bytes, %d, %.0f ms",
-            *(scope["method"], scope["path"], size, status, 1000 * (time.monotonic() - began)),
-        )
-
-    def _problem(self, request: Request) -> tuple[int, str]:
-        """Say why a request is not allowed, after its status; 0 if it is."""
-        if sum(len(name) + len(value) for name, value in request.scope["headers"]) > _HEAD:
-            return 431, "The headers are too long."
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        try:
-            name, page = urlsplit(f"//{host}").hostname, urlsplit(origin or "").netloc
-        except ValueError:
-            return 400, "The headers Host and Origin are wrong."
-        if self.hosts and name not in self.hosts:
-            return 400, f"This server is not known by that name. Ask for {self.hosts[0]}."
-        if origin is not None and page not in {host, *self.origins}:
-            return 400, "Pages of other sites may not ask this server; --allow-origin lets them."
-        return 0, ""
