@@ -16,7 +16,7 @@ TORCH ?= torch==2.13.0
 CPU_BUILDS := https://download.pytorch.org/whl/cpu
 
 # compiled modules are kept even where Python is told not to: every process that a test starts would compile them again
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
 .PHONY: quickstart test unit gpu example laws docs results clean
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from synmt import __version__
-from synmt.data.corpus import PreparedCorpus
 from synmt.errors import UsageError, listed
 from synmt.files.checksums import RECORD, recording, verify, verify_file
 from synmt.files.own_code import changed_code, own_code
@@ -118,7 +117,6 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         facts = {"name": recipe.name, "status": "training"}
         facts |= {"synmt": __version__, "torch": torch.__version__}
     facts |= {"parser": prepared.parser, "inputs": prepared.inputs, **reads}
-    facts["pairs"] = len(PreparedCorpus.open(prepared.folder).split("train", {}))
     if text := identities(prepared.tokenizers):
         facts["text"] = text
     if prepared.parse_costs:

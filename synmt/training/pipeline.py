@@ -223,6 +223,8 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         for name, vocabulary in (("source", source), ("target", target)):
             vocabulary.save(run.folder, name)
         features = _features(run, recipe, data, prepared.trees)
+    if processes.rank == 0:
+        run.write_info(pairs=len(data.split("train", {})))
     torch.manual_seed(settings.seed)
     model = build_for(recipe, source, target, features, run.folder / "code")
     if recipe.model.init is not None and not run.checkpoints():

@@ -10,6 +10,7 @@ import pytest
 from serving import make_served, serving
 
 sync_api = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 if not CHROMIUM:
@@ -197,6 +198,8 @@ def test_it_fits_every_window_and_can_be_read(text, width, scheme, open_page):
         "[...document.querySelectorAll('p, .tree text, li')].map(one => getComputedStyle(one))"
         ".map(style => style.fill == 'rgb(0, 0, 0)' ? style.color : style.fill)"
     )
+    problems = axe.Axe().run(page)
+    assert problems.violations_count == 0, problems.generate_report()
     bright = [sum(map(int, re.findall(r"\d+", colour)[:3])) > 380 for colour in set(colours)]
     assert all(bright) == (scheme == "dark")
     if text.startswith("ש"):
