@@ -18,8 +18,8 @@ from synmt.decode.translator import Translator
 
 T = TypeVar("T")
 
-_PATIENCE = 0.004
-"""Seconds to wait for other requests before the first batch."""
+_PATIENCE, _TIMES = 0.004, 10
+"""Seconds to wait for other requests before a batch, and how often if some have come."""
 
 
 class Busy(Exception):
@@ -116,8 +116,10 @@ class Desk:
             self._count -= 1
 
     async def _work(self) -> None:
-        await asyncio.sleep(_PATIENCE)
         while self._waiting:
+            await self._collect()
+            if not self._waiting:
+                return
             translator = self._waiting[0].translator
             window = self._window(translator)
             lines = [job.lines[number] for job, number in window]
@@ -133,6 +135,14 @@ class Desk:
                 job.results[number] = translation
                 if len(job.results) == len(job.lines):
                     self._finish(job)
+
+    async def _collect(self) -> None:
+        """Wait for others, while they come."""
+        for _ in range(_TIMES):
+            before = len(self._waiting)
+            await asyncio.sleep(_PATIENCE)
+            if len(self._waiting) == before:
+                return
 
     def _window(self, translator: Translator) -> list[tuple[_Job, int]]:
         """Take a line from each job for this translator in turn, until there are enough."""

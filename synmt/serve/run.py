@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,8 @@ from synmt.serve.app import App
 from synmt.serve.desk import Served
 from synmt.serve.options import ServerOptions
 
+_INTERVAL = 1e-4
+"""Seconds until a thread that waits for the interpreter gets it."""
 _PATIENCE = 10
 """Seconds in which the head of a request has to arrive."""
 
@@ -69,6 +72,9 @@ def make_server(app: App) -> uvicorn.Server:
 def serve(served: Sequence[Served], options: ServerOptions, listening: socket.socket) -> None:
     """Answer requests until SIGINT or SIGTERM; what has begun is finished."""
     app = App(served, options)
+    # each time that it reads or writes, the thread of the requests waits for its turn, by default
+    # for 5 ms
+    sys.setswitchinterval(_INTERVAL)
     # uvicorn repeats the signal when it has ended
     with suppress(KeyboardInterrupt):
         make_server(app).run(sockets=[listening])
