@@ -255,7 +255,8 @@ def _serve(runs: Sequence[Path], arguments: dict[str, Any], server: ServerOption
         listening, served = listen(server), dict[str, Served]()
         for group in [runs] if server.ensemble else [[run] for run in runs]:
             name = " + ".join(run.name for run in group)
-            name = name if name not in served else str(group[0])
+            if name in served:
+                name = str(group[0])
             served[name] = Served(name, Translator.load(*group, **arguments))
             served[name].warm_up()
     shown = f"[{host}]" if ":" in host else host

@@ -22,11 +22,13 @@ from synmt.decode.alignment import (
     word_weights,
 )
 from synmt.decode.forced import force
-from synmt.decode.inputs import Source
+from synmt.decode.inputs import Source, piece_owners
 from synmt.decode.loaded_model import LoadedModel
 from synmt.decode.translation import Candidate, Translation, piece_spans
-from synmt.model.capture import capture, self_attention
+from synmt.model.attention import Memory
+from synmt.model.capture import Activations, capture, self_attention
 from synmt.model.heads import choose_heads, head_weights, learned_heads
+from synmt.model.seq2seq import Seq2Seq
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.drawing import TreeDrawing, draw_svg
 from synmt.syntax.parse import Parse
@@ -123,7 +125,7 @@ class Explanation:
                 {
                     "head": head.name,
                     "to_parents": _number(head.to_parents),
-                    "weights": _rounded(head.weights),
+                    "weights": np.round(head.weights, _DIGITS).tolist(),
                 }
                 for head in self.heads
             ],
@@ -168,60 +170,72 @@ def _number(value: float) -> float | None:
     return round(value, _DIGITS) if np.isfinite(value) else None
 
 
-def _rounded(weights: DoubleArray) -> list[list[float]]:
-    return np.round(weights, _DIGITS).tolist()
-
-
 @torch.inference_mode()
 def explain(
-    known: Explanation, loaded: LoadedModel, source: Source, candidate: Candidate
+    known: Explanation, loaded: LoadedModel, source: Source, candidate: Candidate, *, tagged: bool
 ) -> Explanation:
     """Add what happens inside a model, by teacher forcing, while it writes the best translation of
     a line; without a tree of the line, no attention.
 
     source: the line in pieces.
     candidate: the translation, whose words are not joined.
+    tagged: whether there are pieces before or after the line.
     """
-    model, line, tree = loaded.model, known.line, known.tree
+    model, tree = loaded.model, known.tree
     with capture(model, ("attention", "cross", "gates")) as captured:
         memory = loaded.encode([source])
         [forced] = force(model, memory, [np.array(candidate.pieces, dtype=np.int32)])
-    words = whitespace_words(line) if tree is None else tree.spans  # (W, 2)
+    words = whitespace_words(known.line) if tree is None else tree.spans  # (W, 2)
     written = whitespace_words(candidate.text)  # (V, 2)
     spans = piece_spans(candidate.pieces, loaded.target)  # (T, 2)
     cross = attention_to_source(captured.cross)[0][:, : len(source) + 1]
     soft = word_weights(cross, spans, source.spans, words, written)  # (V, W)
-    owners = word_of(source.spans, words)  # (S,)
-    heads, induced = list[WordAttention](), list[tuple[str, IntArray]]()
-    learned = list(learned_heads(model, "source"))
-    ordinary = choose_heads(model, "source") if self_attention(model, "source") else []
-    for head in dict.fromkeys([*ordinary, *learned]):
-        if tree is None:
-            break
-        weights = head_weights(head, "source", captured, memory)[0, : len(owners), : len(owners)]
-        of_pieces = weights.cpu().double().numpy()  # (S, S)
-        if head.layer:
-            of_words = word_weights(of_pieces, source.spans, source.spans, words, words)  # (W, W)
-            heads.append(WordAttention(head.name, of_words, _to_parents(of_words, tree.parents)))
-        if head in learned:
-            collapsed = collapse(of_pieces, owners, len(words))  # (W, W)
-            induced.append((head.name, maximum_spanning_tree(collapsed)))
+    owners = piece_owners(source.spans, words, len(known.line), tagged=tagged)  # (S,)
     gates = None
     if captured.gates is not None:
         norms = gate_norms(captured.gates)[0].cpu().double().numpy()  # (T + 1,)
         gates = word_norms(norms[: len(spans)], spans, written)
     read = loaded.source.pieces(source.example.source.tolist())
     predicted = [*loaded.target.pieces(list(candidate.pieces)), "</s>"]
-    return replace(
+    found = replace(
         known,
         pieces=list(zip(read, owners.tolist(), strict=True)),
         words=[candidate.text[start:end] for start, end in written.tolist()],
         alignment=best_pairs(soft),
         log_probabilities=list(zip(predicted, forced.log_probabilities.tolist(), strict=True)),
-        heads=sorted(heads, key=lambda head: -np.nan_to_num(head.to_parents)),
-        induced=induced,
         gates=gates,
     )
+    return found if tree is None else _with_heads(found, tree, model, captured, memory, owners)
+
+
+def _with_heads(
+    found: Explanation,
+    tree: Parse,
+    model: Seq2Seq,
+    captured: Activations,
+    memory: Memory,
+    owners: IntArray,
+) -> Explanation:
+    """Add the attention of all heads, and the trees of those that have learned some.
+
+    owners: the word of each source piece (S,).
+    """
+    learned = list(learned_heads(model, "source"))
+    ordinary = choose_heads(model, "source") if self_attention(model, "source") else []
+    belongs = (owners == np.arange(len(tree))[:, None]).astype(np.float64)  # (W, S)
+    pieces = np.maximum(belongs.sum(1, keepdims=True), 1)  # (W, 1)
+    heads, induced = list[WordAttention](), list[tuple[str, IntArray]]()
+    for head in dict.fromkeys([*ordinary, *learned]):
+        weights = head_weights(head, "source", captured, memory)[0, : len(owners), : len(owners)]
+        of_pieces = weights.cpu().double().numpy()  # (S, S)
+        if head.layer:
+            of_words = belongs @ of_pieces @ belongs.T / pieces  # (W, W)
+            heads.append(WordAttention(head.name, of_words, _to_parents(of_words, tree.parents)))
+        if head in learned:
+            parents = maximum_spanning_tree(collapse(of_pieces, owners, len(tree)))
+            induced.append((head.name, parents))
+    heads.sort(key=lambda head: -np.nan_to_num(head.to_parents))
+    return replace(found, heads=heads, induced=induced)
 
 
 def _to_parents(weights: DoubleArray, parents: IntArray) -> float:

@@ -25,7 +25,7 @@ from synmt.syntax.trees import linearise_with_words
 T = TypeVar("T")
 U = TypeVar("U")
 
-_INTERVAL = 1e-4
+SWITCH_INTERVAL = 1e-4
 """Seconds until a thread that waits for the interpreter gets it."""
 
 Trees = Sequence[Parse | None]
@@ -99,6 +99,19 @@ def segment(
     example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
     spans = np.clip(spans - len(opening), 0, len(line))  # (T, 2)
     return Source(index, example, spans, dropped, int((ids == UNK).sum()))
+
+
+def piece_owners(spans: IntArray, words: IntArray, length: int, *, tagged: bool) -> IntArray:
+    """Find the word of each piece from the characters of both: (T, 2), (W, 2) -> (T,), -1 for a
+    tag.
+
+    length: of the line.
+    tagged: whether there are pieces before or after the line.
+    """
+    owners = word_of(spans, words)  # (T,)
+    if tagged:
+        owners[(spans[:, 1] <= 0) | (spans[:, 0] >= length)] = -1
+    return owners
 
 
 def segment_tree(
@@ -179,7 +192,7 @@ def in_workers(function: Callable[[T], U], items: Sequence[T], count: int) -> li
         return list(map(function, items))
     before, interval = torch.get_num_threads(), sys.getswitchinterval()
     share = max(1, before // at_once)
-    sys.setswitchinterval(_INTERVAL)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         # the number of threads is that of the thread which sets it, except for MKL's
         with ThreadPoolExecutor(at_once, "synmt", torch.set_num_threads, (share,)) as pool:

@@ -221,6 +221,11 @@ class Translator:
         return any(model.reads_trees for model in self.models)
 
     @property
+    def tree_kind(self) -> str:
+        """What the models read of trees: `trees`, the name of a control, or nothing."""
+        return self.control or "trees" if self.reads_trees else ""
+
+    @property
     def window(self) -> int:
         """Number of lines that are best read at once."""
         return _WINDOW * self.options.batch_size
@@ -264,11 +269,10 @@ class Translator:
         [translation] = self.translate_requests([request])
         whole = joined(translation, self.tokenizers["target"])
         shown = given and self.reading.control.apply(given, text.encode())
-        reads = self.control or "trees" if self.reads_trees else ""
-        known, first = Explanation(text, whole, shown, probabilities, reads), self.models[0]
-        single = len(self.models) == 1 and not first.linearises
+        known = Explanation(text, whole, shown, probabilities, self.tree_kind)
+        single = len(self.models) == 1 and not self.models[0].linearises
         for [[source]] in self.read([request]) if single else ():
-            return explain(known, first, source, translation.best)
+            return explain(known, self.models[0], source, translation.best, tagged=any(self.tags))
         return known
 
     def translate_requests(self, requests: Sequence[Request]) -> list[Translation]:

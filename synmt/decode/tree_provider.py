@@ -70,7 +70,7 @@ class TreeProvider:
             tree = with_heads(own, wanted)
         elif wanted is not None:
             raise UsageError("there is no parser of this language, so the words are unknown")
-        if own is None or tree is None or own.arcs is None or len(own) != len(tree):
+        if not own or not tree or own.arcs is None or len(own) != len(tree):
             return tree, []
         return tree, parent_probabilities(own.arcs, tree.parents).tolist()
 

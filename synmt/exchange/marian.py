@@ -14,7 +14,7 @@ from pickle import UnpicklingError
 from typing import Annotated, Any
 
 import torch
-from pydantic import Field, with_config
+from pydantic import Field
 from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
@@ -23,6 +23,7 @@ from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, PieceTable, Voca
 from synmt.errors import SynmtError, UsageError
 from synmt.exchange.hub import CONFIG, WEIGHTS, weights_of
 from synmt.files.json_files import read_json, read_json_if_there
+from synmt.files.schemas import may_have_more
 from synmt.model.build import build_for
 from synmt.model.seq2seq import WAVES, Seq2Seq
 from synmt.recipe.load import check_recipe
@@ -41,7 +42,7 @@ _NO_LOGIT = -100.0
 _Size = Annotated[int, Field(ge=1)]
 
 
-@with_config({"extra": "allow"})
+@may_have_more
 class _Config(TypedDict):
     """What is read of config.json; its defaults are those of transformers."""
 
@@ -69,13 +70,13 @@ class _Config(TypedDict):
     num_beams: NotRequired[int]
 
 
-@with_config({"extra": "allow"})
+@may_have_more
 class _TokenizerConfig(TypedDict, total=False):
     source_lang: str | None
     target_lang: str | None
 
 
-@with_config({"extra": "allow"})
+@may_have_more
 class _Generation(TypedDict, total=False):
     num_beams: int | None
 

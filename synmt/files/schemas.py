@@ -12,7 +12,7 @@ from synmt.files.json_files import Amount, Count
 
 T = TypeVar("T")
 
-_open = with_config(ConfigDict(extra="allow"))
+may_have_more = with_config(ConfigDict(extra="allow"))
 """Keeps keys that are not listed."""
 
 _Name = Annotated[str, Field(pattern=r"^[^/\x00]+$", max_length=250)]
@@ -36,14 +36,14 @@ class OfSplits(TypedDict, Generic[T]):
     valid: T
 
 
-@_open
+@may_have_more
 class Versioned(TypedDict):
     """A file in any version of its format."""
 
     format: int
 
 
-@_open
+@may_have_more
 class ParserIdentity(TypedDict, total=False):
     """What determines the trees of a parser, or of files that were given in its place."""
 
@@ -54,14 +54,14 @@ class ParserIdentity(TypedDict, total=False):
     features: list[str]
 
 
-@_open
+@may_have_more
 class RunParser(ParserIdentity):
     """The parser that a run can load again."""
 
     language: _Name
 
 
-@_open
+@may_have_more
 class ParserFacts(TypedDict):
     """What a parser's folder and Stanza say."""
 
@@ -77,7 +77,7 @@ class StoredParser(TypedDict):
     files: dict[str, list[int]]
 
 
-@_open
+@may_have_more
 class ParseCost(TypedDict):
     """What parsing a text took; older versions of a run have the wall clock only."""
 
@@ -85,7 +85,7 @@ class ParseCost(TypedDict):
     processor_seconds: NotRequired[Amount]
 
 
-@_open
+@may_have_more
 class RunInfo(TypedDict, total=False):
     """The content of run.json."""
 
@@ -107,7 +107,7 @@ class RunInfo(TypedDict, total=False):
     inputs: dict[str, dict[str, str]]
 
 
-@_open
+@may_have_more
 class State(TypedDict, total=False):
     """What is read of state.json without the model."""
 
@@ -141,7 +141,7 @@ class CostOfTest(TypedDict):
     processor_seconds: Amount
 
 
-@_open
+@may_have_more
 class TextFacts(TypedDict):
     """The facts of a shard of text."""
 
@@ -160,14 +160,14 @@ class SplitFacts(TextFacts):
     shards: Annotated[int, Field(ge=1, le=1_000_000)]
 
 
-@_open
+@may_have_more
 class FilterFacts(TypedDict):
     """The filters in corpus.json."""
 
     max_pieces: Count
 
 
-@_open
+@may_have_more
 class PreparedFacts(TypedDict):
     """The content of corpus.json."""
 
@@ -188,7 +188,7 @@ class TreeCounts(TypedDict):
     merged: Count
 
 
-@_open
+@may_have_more
 class AnnotationFacts(TypedDict):
     """The content of annotation.json."""
 
@@ -208,7 +208,7 @@ class FeatureFacts(TypedDict):
     counts: list[Count]
 
 
-@_open
+@may_have_more
 class TreeFacts(TypedDict):
     """The facts of a shard of trees."""
 

@@ -105,11 +105,11 @@ class App:
                 timeout=self.options.max_seconds,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if gone.done() and not working.done():
+            if working.done():
+                return JSONResponse(working.result())
+            if gone.done():
                 return Response(status_code=499)
-            if not working.done():
-                raise _try_later(503, f"This took more than {self.options.max_seconds} seconds.")
-            return JSONResponse(working.result())
+            raise _try_later(503, f"This took more than {self.options.max_seconds} seconds.")
         except Busy:
             raise _try_later(429, "Too many requests are waiting.") from None
         except SynmtError as error:
@@ -145,23 +145,23 @@ class App:
 
     async def _body(self, request: Request) -> bytes:
         most = self.options.max_characters * _BYTES + 1000
-        too_long = HTTPException(
-            413, f"The text is too long. Allowed: {self.options.max_characters:,} characters."
-        )
         stated = request.headers.get("content-length", "0")
         if stated.isascii() and stated.isdigit() and int(stated) > most:
-            raise too_long
+            raise self._too_long()
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > most:
-                raise too_long
+                raise self._too_long()
         return body
 
     def _check_size(self, texts: Sequence[str]) -> None:
+        if sum(map(len, texts)) > self.options.max_characters:
+            raise self._too_long()
+
+    def _too_long(self) -> HTTPException:
         most = self.options.max_characters
-        if sum(map(len, texts)) > most:
-            raise HTTPException(413, f"The text is too long. Allowed: {most:,} characters.")
+        return HTTPException(413, f"The text is too long. Allowed: {most:,} characters.")
 
     async def translate(self, asked: Translate) -> dict[str, Any]:
         """Translate texts with the first run that has the languages."""
@@ -174,15 +174,16 @@ class App:
         parts = list(map(sentences, texts))
         lines = [sentence for of_text in parts for sentence, _ in of_text]
         translations = iter(await self.desk.translate(translator, lines))
-        found = [[next(translations).candidates for _ in of_text] for of_text in parts]
         count = 1 + min(asked.alternatives, translator.options.n_best - 1)
-        versions = [
-            [
-                rejoin(of_text, [_nth(candidates, number) for candidates in of_sentences])
-                for number in range(count)
-            ]
-            for of_text, of_sentences in zip(parts, found, strict=True)
-        ]
+        versions = list[list[str]]()
+        for of_text in parts:
+            found = [next(translations).candidates for _ in of_text]
+            versions.append(
+                [
+                    rejoin(of_text, [_nth(candidates, number) for candidates in found])
+                    for number in range(count)
+                ]
+            )
         first = [version for version, *_ in versions]
         others = [list(dict.fromkeys(rest)) for _, *rest in versions]
         is_one = isinstance(asked.q, str)
@@ -207,16 +208,13 @@ class App:
     async def detect(self, asked: Detect) -> list[dict[str, Any]]:
         """Rank the languages that a text may be in, as py3langid does."""
         self._check_size([asked.q])
-        return [
-            {"language": language, "confidence": round(100 * share, 1)}
-            for language, share in ranked_languages(asked.q)[:5]
-        ]
+        return [_guess(*ranked) for ranked in ranked_languages(asked.q)[:5]]
 
     def _detected(self, text: str) -> dict[str, Any]:
         """Choose the most probable one of the source languages of the runs."""
         shares = dict(ranked_languages(text))
         best = max((one.source for one in self.served), key=lambda code: shares.get(code, 0.0))
-        return {"language": best, "confidence": round(100 * shares.get(best, 0.0), 1)}
+        return _guess(best, shares.get(best, 0.0))
 
     async def explain(self, asked: Explain) -> dict[str, Any]:
         """Translate a sentence with one run, with a tree that may be another one."""
@@ -249,19 +247,14 @@ class App:
         for served in self.served:
             known = targets.setdefault(served.source, [])
             known += [target for target in served.targets if target not in known]
-        for target in [target for of_source in targets.values() for target in of_source]:
-            targets.setdefault(target, [])
-        return [
-            {"code": code, "name": language_name(code), "targets": of_code}
-            for code, of_code in targets.items()
-        ]
+        for served in self.served:
+            for target in served.targets:
+                targets.setdefault(target, [])
+        return [{**_language(code), "targets": of_code} for code, of_code in targets.items()]
 
     def settings(self) -> dict[str, Any]:
         """Say what a page needs to know."""
         first, needs_key = self.served[0], bool(self.options.api_key)
-
-        def language(code: str) -> dict[str, str]:
-            return {"code": code, "name": language_name(code)}
 
         return {
             "apiKeys": needs_key,
@@ -269,23 +262,29 @@ class App:
             "charLimit": self.options.max_characters,
             "frontendTimeout": 500,
             "language": {
-                "source": language(first.source),
-                "target": language(first.targets[0]),
+                "source": _language(first.source),
+                "target": _language(first.targets[0]),
             },
             "suggestions": False,
             "supportedFilesFormat": [],
             "runs": [
                 {
                     "name": served.name,
-                    "source": language(served.source),
-                    "targets": list(map(language, served.targets)),
-                    "reads": served.translator.control or "trees"
-                    if served.translator.reads_trees
-                    else "",
+                    "source": _language(served.source),
+                    "targets": list(map(_language, served.targets)),
+                    "reads": served.translator.tree_kind,
                 }
                 for served in self.served
             ],
         }
+
+
+def _guess(code: str, share: float) -> dict[str, Any]:
+    return {"language": code, "confidence": round(100 * share, 1)}
+
+
+def _language(code: str) -> dict[str, str]:
+    return {"code": code, "name": language_name(code)}
 
 
 def _nth(candidates: Sequence[Any], number: int) -> str:

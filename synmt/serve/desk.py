@@ -128,13 +128,14 @@ class Desk:
                     self._thread, list, translator.translate(lines)
                 )
             except Exception as error:
-                for job, _ in window:
-                    self._finish(job, error)
+                for job in {job for job, _ in window if not job.done.done()}:
+                    job.done.set_exception(error)
                 continue
             for (job, number), translation in zip(window, translations, strict=True):
                 job.results[number] = translation
-                if len(job.results) == len(job.lines):
-                    self._finish(job)
+                # nobody may wait for it any more
+                if len(job.results) == len(job.lines) and not job.done.done():
+                    job.done.set_result([job.results[place] for place in range(len(job.lines))])
 
     async def _collect(self) -> None:
         """Wait for others, while they come."""
@@ -156,16 +157,6 @@ class Desk:
         self._waiting = [job for job in self._waiting if job.given < len(job.lines)]
         return window
 
-    def _finish(self, job: _Job, error: Exception | None = None) -> None:
-        if job in self._waiting:
-            self._waiting.remove(job)
-        if job.done.done():
-            return
-        if error is not None:
-            job.done.set_exception(error)
-        else:
-            job.done.set_result([job.results[number] for number in range(len(job.lines))])
-
     def close(self) -> None:
         """Let the thread end after its batch."""
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._thread.shutdown(cancel_futures=True)

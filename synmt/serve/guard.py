@@ -7,6 +7,7 @@ import logging
 import time
 from urllib.parse import urlsplit
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,24 +42,18 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, if it is allowed."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        request, began, status = Request(scope), time.monotonic(), 0
+        request, began = Request(scope), time.monotonic()
+        status, problem = self._problem(request)
 
         async def closed(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                given = {name for name, _ in message["headers"]}
-                message["headers"] += [
-                    pair
-                    for name, value in _HEADERS.items()
-                    if (pair := (name.encode(), value.encode()))[0] not in given
-                ]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        status, problem = self._problem(request)
         answer = JSONResponse({"error": problem}, status_code=status or 200)
         try:
             await (answer if problem else self.app)(scope, receive, closed)

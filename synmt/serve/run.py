@@ -11,13 +11,12 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from synmt.decode.inputs import SWITCH_INTERVAL
 from synmt.errors import UsageError
 from synmt.serve.app import App
 from synmt.serve.desk import Served
 from synmt.serve.options import ServerOptions
 
-_INTERVAL = 1e-4
-"""Seconds until a thread that waits for the interpreter gets it."""
 _PATIENCE = 10
 """Seconds in which the head of a request has to arrive."""
 
@@ -74,7 +73,7 @@ def serve(served: Sequence[Served], options: ServerOptions, listening: socket.so
     app = App(served, options)
     # each time that it reads or writes, the thread of the requests waits for its turn, by default
     # for 5 ms
-    sys.setswitchinterval(_INTERVAL)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     # uvicorn repeats the signal when it has ended
     with suppress(KeyboardInterrupt):
         make_server(app).run(sockets=[listening])

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.analysis.forward_passes import run_forward
@@ -18,6 +17,8 @@ from synmt.syntax.parse import Arcs
 
 pytestmark = pytest.mark.journey
 
+OWN = [2, 3, 0, 3, 4, 5]
+
 
 @pytest.fixture(scope="module")
 def translators(tmp_path_factory):
@@ -25,6 +26,7 @@ def translators(tmp_path_factory):
     gated = {"name": "latent_tree", "sets": 2}
     runs = {
         "pascal": make_run(folder / "pascal", PASCAL),
+        "tagged": make_run(folder / "tagged", tasks={"parsing": "dependencies"}),
         "gated": make_run(folder / "gated", gated, parser=False, model=LSTM),
     }
     options = {"device": "cpu", "parse_cache": False, "beam_size": 3, "n_best": 2}
@@ -43,14 +45,13 @@ def test_attention_of_words_is_that_of_their_pieces(translators):
     [passed] = run_forward(translator, [TEXT[0]], [usual.text], [tree])
     owners = word_of(passed.sentences[0].source, tree.spans).tolist()
     weights = {head.name: head.weights for head in found.heads}
+    places = [np.flatnonzero(np.array(owners) == word).tolist() for word in range(len(tree))]
     for head in choose_heads(translator.model, "source"):
         pieces = head_weights(head, "source", passed.captured, passed.memory)[0]
-        for word in range(len(tree)):
-            own = [place for place, owner in enumerate(owners) if owner == word]
-            for other in range(len(tree)):
-                columns = [place for place, owner in enumerate(owners) if owner == other]
-                expected = torch.tensor([float(pieces[row, columns].sum()) for row in own]).mean()
-                assert weights[head.name][word, other] == pytest.approx(float(expected), abs=1e-5)
+        for word, rows in enumerate(places):
+            for other, columns in enumerate(places):
+                expected = np.mean([float(pieces[row, columns].sum()) for row in rows])
+                assert weights[head.name][word, other] == pytest.approx(expected, abs=1e-5)
     shares = [head.to_parents for head in found.heads]
     assert shares == sorted(shares, reverse=True)
     for head in found.heads:
@@ -65,9 +66,8 @@ def test_attention_of_words_is_that_of_their_pieces(translators):
 def test_a_tree_of_ones_own_is_what_the_model_reads(translators):
     translator = translators["pascal"]
     own = translator.explain(TEXT[0])
-    heads = [2, 3, 0, 3, 4, 5]
-    other = translator.explain(TEXT[0], heads)
-    assert [word["head"] for word in other.to_json()["words"]] == heads
+    other = translator.explain(TEXT[0], OWN)
+    assert [word["head"] for word in other.to_json()["words"]] == OWN
     assert other.tree.relations[2] == "root"
     [given] = translator.translate([TEXT[0]], [other.tree])
     assert given.best.score == pytest.approx(other.translation.best.score, abs=1e-5)
@@ -104,8 +104,19 @@ def test_gates_and_induced_trees_are_there_where_a_model_has_them(translators):
     assert (found["reads"], found["attention"]) == ("", [])
 
 
+def test_tags_before_and_after_a_line_belong_to_no_word(translators):
+    translator = translators["tagged"]
+    found = translator.explain(TEXT[0])
+    owners = [word for _, word in found.pieces]
+    before = translator.source.encode(f"{translator.task} ").ids
+    inside = translator.source.encode(TEXT[0]).ids
+    assert owners.count(-1) == len(owners) - len(inside)
+    assert set(owners[: len(before)]) == {-1}
+    assert owners[-1] == -1
+
+
 def test_a_control_and_an_ensemble_are_named_as_what_they_are(translators):
-    found = translators["left"].explain(TEXT[0], [2, 3, 0, 3, 4, 5])
+    found = translators["left"].explain(TEXT[0], OWN)
     assert found.reads == "left"
     assert found.tree.parents.tolist() == [1, 2, 3, 4, 5, 5]
     found = translators["ensemble"].explain(TEXT[0]).to_json()

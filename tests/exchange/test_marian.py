@@ -244,13 +244,16 @@ def test_what_cannot_be_read_is_named(pretrained):
     assert_fails("model.safetensors: cannot be read", find_run, folder)
 
 
+def write_tuning(path, **sections):
+    """Write a recipe whose vocabulary is that of a pretrained model, and its corpus."""
+    write_corpus(path.parent / "text")
+    return write_recipe(path, path.parent / "text", vocabulary={}, **sections)
+
+
 def test_it_is_fine_tuned_with_syntax_that_is_blended_in(pretrained, tmp_path):
     there = pretrained()
-    write_corpus(tmp_path / "text")
-    recipe = write_recipe(
+    recipe = write_tuning(
         tmp_path / "fine.yaml",
-        tmp_path / "text",
-        vocabulary={},
         model={"init": str(there.folder)},
         syntax={"variants": [{"name": "pascal", "layers": [1], "warm": 4}]},
         training={
@@ -287,11 +290,8 @@ def test_it_is_fine_tuned_with_syntax_that_is_blended_in(pretrained, tmp_path):
 
 def test_no_step_of_training_tests_the_pretrained_model(pretrained, tmp_path):
     there = pretrained()
-    write_corpus(tmp_path / "text")
-    recipe = write_recipe(
+    recipe = write_tuning(
         tmp_path / "test.yaml",
-        tmp_path / "text",
-        vocabulary={},
         # an edit that is blended in has not begun
         syntax={"variants": [{"name": "pascal", "warm": 5}]},
         model={"init": str(there.folder), "encoder_layers": 2},

@@ -18,9 +18,13 @@ from synmt.serve.options import ServerOptions
 from synmt.serve.run import listen, make_server
 
 OPTIONS = {
-    **{"device": "cpu", "parse_cache": False, "beam_size": 3},
+    "device": "cpu",
+    "parse_cache": False,
+    "beam_size": 3,
     # small windows, and translations that end
-    **{"batch_size": 4, "max_length_ratio": 1.0, "max_length_extra": 4},
+    "batch_size": 4,
+    "max_length_ratio": 1.0,
+    "max_length_extra": 4,
 }
 
 
@@ -53,6 +57,6 @@ def serving(served: list[Served], **options: Any) -> Iterator[tuple[httpx.Client
 
 def post(client: httpx.Client, path: str, fields: Mapping[str, Any]) -> Any:
     """Ask for what must be answered."""
-    answer = client.post(path, json=dict(fields))
+    answer = client.post(path, json=fields)
     assert answer.status_code == 200, answer.text
     return answer.json()

@@ -11,14 +11,13 @@ import socket
 import string
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 from refusing import assert_refused
-from serving import make_served, post, serving
+from serving import post, serving
 from small_run import PASCAL, TEXT, make_run
 from tiny import fail
 
@@ -28,11 +27,7 @@ from synmt.serve.options import ServerOptions
 pytestmark = pytest.mark.journey
 
 MOST, LONGEST = 8, 400
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    return make_served(tmp_path_factory.mktemp("served"))
+DOG = {"q": "A dog.", "source": "en"}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +102,7 @@ def test_requests_that_arrive_together_share_a_batch_and_a_long_one_waits_its_tu
         # a text of four windows, and a sentence that comes later
         long = pool.submit(post, client, "/translate", {"q": ["A dog."] * 130, "source": "en"})
         time.sleep(0.1)
-        post(client, "/translate", {"q": "A cat.", "source": "en"})
+        post(client, "/translate", DOG)
         assert not long.done()
         assert len(long.result()["translatedText"]) == 130
 
@@ -142,11 +137,9 @@ def test_limits_are_kept(client, slow):
     head = f"POST /detect HTTP/1.1\r\nHost: {client.base_url.host}\r\n"
     endless = f"{head}Transfer-Encoding: chunked\r\n\r\nfffff\r\n{'a' * 9000}"
     assert raw(client, endless.encode()) == b"HTTP/1.1 413"
-    multipart = client.post("/detect", files={"q": b"text"})
-    assert multipart.status_code == 415
+    assert client.post("/detect", files={"q": b"text"}).status_code == 415
     with ThreadPoolExecutor(2 * MOST) as pool:
-        fields = {"q": "A dog.", "source": "en"}
-        answers = list(pool.map(lambda _: client.post("/translate", json=fields), range(2 * MOST)))
+        answers = list(pool.map(lambda _: client.post("/translate", json=DOG), range(2 * MOST)))
     counts = {answer.status_code for answer in answers}
     assert counts == {200, 429}
     assert all(one.headers["retry-after"] for one in answers if one.status_code == 429)
@@ -162,17 +155,16 @@ def test_what_takes_too_long_or_is_not_waited_for_costs_nothing_more(served, slo
             client.post("/translate", json=fields, timeout=0.2)
         time.sleep(0.5)
         done = len(slow)
-        assert post(client, "/translate", {"q": "A cat.", "source": "en"})
+        assert post(client, "/translate", DOG)
         assert len(slow) <= done + 2
         assert not app.desk._waiting
 
 
 def test_only_those_who_may_ask_are_answered(served):
     with serving(served[1:], api_key="secret", allow_origin=["https://a.example"]) as (client, _):
-        fields = {"q": "A dog.", "source": "en"}
         for key in ("", "other", "sécret"):
-            assert client.post("/translate", json={**fields, "api_key": key}).status_code == 403
-        right = {**fields, "api_key": "secret"}
+            assert client.post("/translate", json={**DOG, "api_key": key}).status_code == 403
+        right = {**DOG, "api_key": "secret"}
         assert client.post("/translate", json=right).status_code == 200
         cors = "access-control-allow-origin"
         for origin, status in {"https://a.example": 200, "https://b.example": 400}.items():
@@ -255,13 +247,9 @@ def test_no_request_stops_it(client, caplog):
 def test_slow_clients_are_hung_up_on(client, monkeypatch):
     monkeypatch.setattr("synmt.serve.run._PATIENCE", 0.3)
     monkeypatch.setattr("synmt.serve.app._READING", 0.3)
-    place = client.base_url.host, client.base_url.port
-    head = f"POST /detect HTTP/1.1\r\nHost: {place[0]}\r\nContent-Length: 50\r\n\r\n".encode()
-    for content, expected in ((b"GET / HT", b""), (head, b"HTTP/1.1 408")):
-        with socket.create_connection(place) as connection:
-            connection.sendall(content)
-            connection.settimeout(10)
-            assert connection.recv(12) == expected
+    head = f"POST /detect HTTP/1.1\r\nHost: {client.base_url.host}\r\nContent-Length: 50\r\n\r\n"
+    assert raw(client, b"GET / HT") == b""
+    assert raw(client, head.encode()) == b"HTTP/1.1 408"
 
 
 def test_sigterm_lets_what_has_begun_end(tmp_path):
@@ -270,34 +258,27 @@ def test_sigterm_lets_what_has_begun_end(tmp_path):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         address = process.stderr.readline().split()[2]
         assert address.startswith("http://127.0.0.1:")
-        fields, answers = {"q": TEXT * 15, "source": "en"}, []
-        asking = threading.Thread(
-            target=lambda: answers.append(
-                httpx.post(f"{address}/translate", json=fields, timeout=60)
-            )
-        )
-        asking.start()
-        time.sleep(0.5)
-        os.kill(process.pid, signal.SIGTERM)
-        asking.join()
-        assert len(answers[0].json()["translatedText"]) == 90
+        fields = {"q": TEXT * 15, "source": "en"}
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(httpx.post, f"{address}/translate", json=fields, timeout=60)
+            time.sleep(0.5)
+            assert not asking.done()
+            os.kill(process.pid, signal.SIGTERM)
+            assert len(asking.result().json()["translatedText"]) == 90
         assert process.wait(30) == 0
         assert "Traceback" not in process.stderr.read()
 
 
 def test_a_command_line_that_opens_too_much_is_refused(tmp_path, served):
-    def address(text, **options):
-        return ServerOptions(serve=text, **options)
-
-    assert address("[::1]:80").address == ("::1", 80)
-    assert not address("localhost:80").is_open
-    assert address("0.0.0.0:80", api_key="").is_open
+    assert ServerOptions(serve="[::1]:80").address == ("::1", 80)
+    assert not ServerOptions(serve="localhost:80").is_open
+    assert ServerOptions(serve="0.0.0.0:80", api_key="").is_open
     assert_refused(
         "other machines reach this address, and no key is set",
-        lambda: address("0.0.0.0:80").is_open,
+        lambda: ServerOptions(serve="0.0.0.0:80").is_open,
     )
     for text in ("host", "host:", ":99999", "a:b", "-1"):
-        assert_refused("not an address", lambda text=text: address(text).address)
+        assert_refused("not an address", lambda text=text: ServerOptions(serve=text).address)
     run = make_run(tmp_path / "run")
     wrong = ("translate", "--run", run.folder)
     assert "--api-key: only with --serve" in fail(2, *wrong, "--api-key", "a")

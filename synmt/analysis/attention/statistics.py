@@ -40,7 +40,7 @@ from torch import Tensor
 
 from synmt.analysis.attention.heads import KINDS, AttentionKind, weights_of
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
-from synmt.analysis.trees.induced import piece_owners
+from synmt.analysis.trees.induced import word_owners
 from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
@@ -102,7 +102,7 @@ def measure_heads(
             rows, keys = len(sentence.target), len(sentence.source) + (not heads[0].is_lstm)
             return measure_cross_heads(weights[:, :rows, :keys], pieces=len(sentence.source))
         weights = of_predicting_steps(weights, heads)
-        owners = piece_owners(translator, text, sentence)  # (T,)
+        owners = word_owners(translator, text, sentence)  # (T,)
         if kind != "parents":
             # of BOS or EOS
             owners = np.append(-1, owners) if kind == "target" else np.append(owners, -1)

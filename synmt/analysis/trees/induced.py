@@ -20,7 +20,7 @@ from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
 from synmt.arrays import DoubleArray, IntArray, Side
-from synmt.data.vocabulary import word_of
+from synmt.decode.inputs import piece_owners
 from synmt.decode.translator import Translator
 from synmt.model.heads import Head, head_weights
 from synmt.syntax.trees import collapse, maximum_spanning_tree
@@ -41,7 +41,7 @@ def induce_trees(
         return torch.stack(weights, 1)  # (B, S, T, T)
 
     def measure(sentence: SentencePass, weights: DoubleArray) -> list[tuple[IntArray, IntArray]]:
-        owners = piece_owners(translator, text, sentence)  # (T,)
+        owners = word_owners(translator, text, sentence)  # (T,)
         trees = []
         for head in weights[:, : len(owners), : len(owners)]:
             collapsed = collapse(head, owners, len(text.gold[sentence.index]))  # (W, W)
@@ -61,10 +61,9 @@ def tree_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
     return weights[:, :-1, 1:] if head.predicts else weights[:, 1:, 1:]
 
 
-def piece_owners(translator: Translator, text: ParsedText, sentence: SentencePass) -> IntArray:
-    """Find the word of each piece: (T,), -1 for a task tag."""
-    spans = sentence.source if text.side == "source" else sentence.target  # (T, 2)
-    owners = word_of(spans, text.gold[sentence.index].spans)  # (T,)
-    if text.side == "source" and translator.task:
-        owners[(spans[:, 1] <= 0) | (spans[:, 0] >= len(text.source[sentence.index]))] = -1
-    return owners
+def word_owners(translator: Translator, text: ParsedText, sentence: SentencePass) -> IntArray:
+    """Find the word of each piece of a sentence: (T,), -1 for a task tag."""
+    is_source, words = text.side == "source", text.gold[sentence.index].spans
+    spans = sentence.source if is_source else sentence.target  # (T, 2)
+    tagged = is_source and bool(translator.task)
+    return piece_owners(spans, words, len(text.source[sentence.index]), tagged=tagged)

@@ -10,6 +10,7 @@ const chosen = { q: "", tree: "parser", heads: null, head: "" };
 /** The answers that are shown, one for each run, and those with the parser's tree. */
 let answers = [];
 let usual = [];
+let usualText = "";
 let runs = [];
 let asking = new AbortController();
 let selected = null; // the word whose parent can be chosen
@@ -53,11 +54,11 @@ async function update() {
   }
   busy(true);
   try {
-    const isUsual = usual.q === q && usual.every((answer) => !answer.error);
+    const isUsual = usualText === q && usual.every((answer) => !answer.error);
     const before = isUsual ? usual : await askAll(q, "parser", null);
     const now = tree === "parser" ? before : await askAll(q, tree, heads);
     usual = before;
-    usual.q = q;
+    usualText = q;
     answers = now;
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -86,8 +87,8 @@ function show() {
 
 /** The answer whose tree is drawn: that of the first run that reads trees. */
 function treeAnswer() {
-  const with_tree = answers.filter((answer) => answer.svg);
-  return with_tree.find((answer) => answer.reads === "trees") || with_tree[0];
+  const withTree = answers.filter((answer) => answer.svg);
+  return withTree.find((answer) => answer.reads === "trees") || withTree[0];
 }
 
 function showTree(answer) {
