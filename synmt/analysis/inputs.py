@@ -12,7 +12,7 @@ from synmt.analysis.options import SystemOptions
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.systems import System, group_paths, read_groups
+from synmt.evaluation.systems import System, group_paths, read_groups, renamed
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run, find_run
 
@@ -179,6 +179,7 @@ def read_systems(options: SystemOptions) -> list[System]:
         references=options.references,
         source=options.source,
         group_seeds=options.group_seeds,
+        names=options.names,
     )
 
 
@@ -191,6 +192,7 @@ def read_translations(
     source: Path | None = None,
     group_seeds: bool = False,
     apart: bool = False,
+    names: Sequence[str] = (),
 ) -> list[System]:
     """Read the translations of one test set by several systems; the baseline, if it is given,
     becomes the first.
@@ -202,6 +204,7 @@ def read_translations(
     test: the test set of the runs; None for `test`, else the first run's first by name.
     references, source: of files, if no path is a run.
     group_seeds, apart: which paths are one system, see `group_paths`.
+    names: of the systems in tables, the baseline first.
 
     Raises SynmtError if the systems did not translate the same sentences.
     """
@@ -217,7 +220,7 @@ def read_translations(
     systems = read_groups(list(groups.values()), test=test, references=references, source=source)
     if first is not None:
         systems.insert(0, systems.pop(list(groups).index(first)))
-    return systems
+    return renamed(systems, names)
 
 
 def _resolved(members: Sequence[Path]) -> _Members:

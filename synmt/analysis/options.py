@@ -31,6 +31,14 @@ References = Annotated[
 Source = Annotated[
     Path | None, Option("File of the source text for --hypotheses or --compare.", metavar="FILE")
 ]
+Names = Annotated[
+    Sequence[str],
+    Option(
+        "Names of the systems in the order of the table, the baseline first.",
+        metavar="NAME …",
+        show_default=False,
+    ),
+]
 Metric = Annotated[str, Option("A metric of `synmt score`: bleu, chrf, ter, ribes …")]
 Tokenize = Annotated[
     str | None,
@@ -134,6 +142,7 @@ class SystemOptions(CommonOptions):
             names="--seeds",
         ),
     ] = False
+    names: Names = ()
     tokenize: Tokenize = None
     lowercase: Lowercase = None
     side: Annotated[Side | None, SIDE] = None
@@ -264,6 +273,7 @@ class CompareOptions:
     test: Test = None
     references: References = None
     source: Source = None
+    names: Names = ()
     metric: Metric = "bleu"
     tokenize: Tokenize = None
     lowercase: Lowercase = None

@@ -156,10 +156,10 @@ def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, ty
         typed_values["run"] = [*typed_values.get("run", []), typed_values.pop("labels")]
     reports = _answer(typed_values, spellings, page.page)
     if page.page:
-        from synmt.analysis.run_facts import page_with_facts
+        from synmt.analysis.run_facts import page_with_recipes
         from synmt.files.writing import write_output
 
-        html = page_with_facts(list(reports.values()), ["synmt", *sys.argv[1:]])
+        html = page_with_recipes(list(reports.values()), ["synmt", *sys.argv[1:]])
         # the page is written first, because a reader such as `head` may close standard output
         with console.written("page", page.page), write_output(page.page) as out:
             out.write(html)

@@ -126,6 +126,10 @@ class ScoreArguments:
             names="--seeds",
         ),
     ] = False
+    names: Annotated[
+        Sequence[str],
+        _text("Names of the systems, in their order.", metavar="NAME …", show_default=False),
+    ] = ()
     tests: Annotated[
         str | None,
         _test(
@@ -174,7 +178,7 @@ class ScoreArguments:
 _FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
 _FOR_TRANSLATIONS = (
     *("systems", "reference", "test_set", "metrics", "on", "tokenize", "lowercase"),
-    *("comet_model", "beer_folder", "sentences", "cost", "group_seeds", "tests"),
+    *("comet_model", "beer_folder", "sentences", "cost", "group_seeds", "names", "tests"),
 )
 
 

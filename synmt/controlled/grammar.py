@@ -275,7 +275,7 @@ class _Drawing:
 
     def fits(self, name: str, kinds: str, allowed: str) -> bool:
         """Check whether a word is unused and of one of the allowed kinds."""
-        return name not in self.used and any(kind in kinds for kind in allowed)
+        return name not in self.used and not set(allowed).isdisjoint(kinds)
 
     def modifiers(self, noun: Noun, chain: Sequence[bool], style: Style) -> Modifiers:
         """Draw the modifiers of a noun that contain a chain of nouns."""

@@ -42,6 +42,7 @@ from synmt.evaluation.systems import (
     System,
     group_paths,
     read_groups,
+    renamed,
     systems_from_lines,
 )
 from synmt.reporting.progress import progress
@@ -63,12 +64,14 @@ class ScoreOptions:
 
     test_set: of runs; None for `test`, else the first run's first by name.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+    names: of the systems, in their order; by default those of their files.
     on: `text` or `tokens`, which a run that tokenizes text has both.
     tokenize, lowercase, comet_model, beer_folder: see `MetricOptions`.
     """
 
     test_set: str | None = None
     group_seeds: bool = False
+    names: Sequence[str] = ()
     on: str | None = None
     tokenize: str | None = None
     lowercase: bool | None = None
@@ -209,13 +212,14 @@ def _read(
     if False in are_files:
         return systems_from_lines(systems, references or (), sources)
     paths = [Path(text) for text in systems]
-    return read_groups(
+    found = read_groups(
         group_paths(paths, group_seeds=options.group_seeds),
         references=references and Path(references),
         source=sources and Path(sources),
         test=options.test_set,
         on=options.on,
     )
+    return renamed(found, options.names)
 
 
 def compare_scores(

@@ -14,7 +14,6 @@ from typing import Any
 from synmt.errors import RETRANSLATE
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
-from synmt.reporting.progress import duration
 from synmt.reporting.values import Column, Table, Value, count_column, text_column
 from synmt.run_folder import Run
 
@@ -85,14 +84,6 @@ def _count_parameters(path: Path) -> int | None:
 
     with safe_open(path, framework="numpy") as file:
         return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
-
-
-def cost_line(run: Run) -> str:
-    """Write in one line what a run cost, as far as it is known."""
-    cost = run_cost(run)
-    parts = [f"{cost['weights']:,} parameters"] if cost["weights"] else []
-    parts += [f"training {duration(cost['seconds'])}"] if cost["seconds"] else []
-    return ", ".join(parts)
 
 
 _PER_SECOND = "for each second of processor time"

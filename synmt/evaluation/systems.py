@@ -110,6 +110,22 @@ def _check_length(path: Path, lines: Lines, outputs: Outputs) -> None:
         )
 
 
+def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
+    """Give systems other names, in their order; without names they keep theirs.
+
+    Raises UsageError unless each has a name of its own.
+    """
+    chosen = names or [system.name for system in systems]
+    if not len(set(chosen)) == len(chosen) == len(systems):
+        own = ", ".join(system.name for system in systems)
+        raise UsageError(
+            f"{len(systems)} different names are needed, for {own}, not {', '.join(chosen)}",
+            where="--names",
+            do="Name the systems in the order of the table, the baseline first",
+        )
+    return [System(name, system.seeds) for name, system in zip(chosen, systems, strict=True)]
+
+
 def systems_from_lines(
     systems: Sequence[Lines], references: Lines, source: Lines | None = None
 ) -> list[System]:

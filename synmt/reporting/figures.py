@@ -121,12 +121,12 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
         stream.write(drawn)
 
 
-def svg_of(draw: Callable[[], Figure]) -> str:
-    """Draw a figure in the common style as SVG."""
-    return _render(draw, "svg").decode("utf-8")
+def svg_of(draw: Callable[[], Figure], least: float = 0) -> str:
+    """Draw a figure in the common style as SVG, at least this wide, in inches."""
+    return _render(draw, "svg", least).decode("utf-8")
 
 
-def _render(draw: Callable[[], Figure], kind: str) -> bytes:
+def _render(draw: Callable[[], Figure], kind: str, least: float = 0) -> bytes:
     import matplotlib
 
     dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()
@@ -135,7 +135,9 @@ def _render(draw: Callable[[], Figure], kind: str) -> bytes:
         if kind == "svg":
             # its letters are text: the program that shows it has the fonts
             warnings.filterwarnings("ignore", message="Glyph")
-        draw().savefig(drawn, format=kind, dpi=300, metadata=dates.get(kind))
+        figure = draw()
+        figure.set_figwidth(max(figure.get_figwidth(), least))
+        figure.savefig(drawn, format=kind, dpi=300, metadata=dates.get(kind))
     picture = drawn.getvalue()
     # matplotlib writes labels as they are
     return for_xml(picture.decode("utf-8")).encode("utf-8") if kind == "svg" else picture

@@ -6,7 +6,7 @@ Its template, `page.html`, has the style for light and dark screens, narrow scre
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,10 @@ from synmt.reporting.values import Figure, Part, Report, Table, TextBlock
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+_WIDTH = 9.3
+"""Inches: the width of the page."""
 
 
 @cache
@@ -36,16 +40,20 @@ def check_page(path: Path) -> None:
         raise UsageError("not an HTML file name", where=str(path), allowed="Endings: .html, .htm")
 
 
-def page_of(reports: Sequence[Report], *, about: Table | None = None, command: str = "") -> str:
-    """Write reports one below the other, after a table of contents if they have several sections.
+def page_of(
+    reports: Sequence[Report], *, recipes: Mapping[str, str] | None = None, command: str = ""
+) -> str:
+    """Write reports one below the other, with a table of contents if there are several sections.
 
-    about: a table below the title.
+    recipes: texts to open below them, by the names of their runs.
     command: the command line that made them.
     """
     parts = [part for report in reports for part in report.parts]
+    runs = dict.fromkeys(run.resolve().name for report in reports for run in report.runs)
+    of_runs = f" of {', '.join(runs)}" if runs else ""
     return template().render(
-        title=", ".join(dict.fromkeys(report.title for report in reports)),
-        about=_part(about) if about else "",
+        title=f"Analyses{of_runs}" if len(reports) > 1 else reports[0].title,
+        recipes=recipes,
         each=[section for report in reports for section in _sections(report)],
         styles=dict.fromkeys(part.style for part in parts if isinstance(part, TextBlock)),
         command=command,
@@ -87,8 +95,21 @@ def _part(part: Part) -> str:
     if isinstance(part, TextBlock):
         return _markup("".join(map(paragraph, part.lines)) if part.html is None else part.html)
     titles, rows = [column.title for column in part.columns], shown_rows(part)
-    words = all(column.kind == "text" for column in part.columns)
-    return _macro("table", titles, rows, part.title, words, part.explanations())
+    kinds = [column.kind for column in part.columns]
+    # a tested difference, its interval and its p-value
+    classes = [
+        "decisive" if "p" in kinds and (column.signed or column.kind == "p") else column.kind
+        for column in part.columns
+    ]
+    return _macro(
+        "table",
+        titles,
+        rows,
+        part.title,
+        set(kinds) == {"text"},
+        classes,
+        part.explanations(),
+    )
 
 
 def _macro(name: str, *values: Any) -> str:
@@ -113,7 +134,7 @@ def _figure(figure: Figure) -> str:
 
     if not has_matplotlib():
         return paragraph(f"{figure.caption} (no figure: matplotlib is not installed)", faint=True)
-    return picture(svg_of(figure.draw), caption=figure.caption, chart=True)
+    return picture(svg_of(figure.draw, _WIDTH), caption=figure.caption, chart=True)
 
 
 def picture(svg: str, *, caption: str, chart: bool = False) -> str:

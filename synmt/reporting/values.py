@@ -97,6 +97,12 @@ class Table(Shown):
     notes: Sequence[str] = ()
     on_page: Callable[[], TextBlock] | None = None
 
+    @property
+    def places(self) -> dict[str, int]:
+        """The number of each column, by its key in JSON."""
+        keys = [column.name or column.title for column in self.columns]
+        return {key: place for place, key in enumerate(keys)}
+
     def without_empty_columns(self) -> Table:
         """Leave out columns without any value."""
         filled = [
@@ -113,8 +119,7 @@ class Table(Shown):
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values: one object for each row."""
-        keys = [column.name or column.title for column in self.columns]
-        rows = [dict(zip(keys, map(plain, row), strict=True)) for row in self.rows]
+        rows = [dict(zip(self.places, map(plain, row), strict=True)) for row in self.rows]
         return {"title": self.title, "rows": rows, "notes": self.explanations()}
 
 

@@ -66,7 +66,7 @@ def test_the_test_set_is_translated_again_with_other_trees(reader, tmp_path):
     assert (again["score"], again["changed"], again["uas"]) == (own["score"], 0, 1)
     assert rewired["uas"] < 0.5
     assert [row["holm_p"] for row in others] == holm(found["p"][1:])
-    assert "4 sentences with other trees, seed 3</h2>" in page.read_text(encoding="utf-8")
+    assert "4 sentences with other trees, seed 3</h1>" in page.read_text(encoding="utf-8")
     assert "Words with a different parent" in plot.read_text(encoding="utf-8")
 
 

@@ -58,6 +58,17 @@ def test_several_systems_are_named_in_any_spelling(place, arguments, expected):
     assert " ".join(f"{name} {seeds}" for name, seeds in found.items()) == expected
 
 
+def test_systems_have_the_names_that_they_are_given_the_baseline_first(place):
+    asked = ("--run", "runs/alone", PASCAL, "--baseline", PLAIN, "--names")
+    assert list(systems(*asked, "plain", "one", "two")) == ["plain", "one", "two"]
+    for names in (["plain", "one"], ["a", "b", "b"]):
+        _, said = analyze("--by-length", *asked, *names, code=2)
+        assert "--names: 3 different names are needed, for plain-seed1, alone, pascal-seed1" in said
+    done = synmt("score", PLAIN, PASCAL, "--names", "first", "second", "--json", "-m", "bleu")
+    rows = json.loads(done.stdout)["tables"][0]["rows"]
+    assert [row["system"] for row in rows] == ["first", "second"]
+
+
 def test_files_are_systems_too_and_labels_are_none(place):
     files = [f"runs/{name}/tests/test/hypothesis.txt" for name in ("plain-seed1", "alone")]
     references = ("--references", "runs/alone/tests/test/reference.txt", "--side", "target")

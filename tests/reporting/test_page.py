@@ -2,6 +2,7 @@
 
 import base64
 import re
+from pathlib import Path
 
 import pytest
 from pages import HOSTILE, Reader, contrast
@@ -48,6 +49,17 @@ def test_several_parts_have_a_list_of_contents_that_leads_to_them():
     assert page_of([REPORT, REPORT]).count(WORDS.style) == 1
 
 
+def test_a_title_is_said_once_and_the_answer_stands_above_the_contents():
+    parts = [TextBlock(lines=["The answer."]), *REPORT.parts]
+    read = Reader(page_of([Report(title="sa", parts=parts)]))
+    assert (read.text["h1", ""], read.text["h2", ""]) == (["sa"], ["Words", "Trees"])
+    assert read.text["a", ""] == ["Words", "Trees"]
+    assert "".join(read.text["main", ""]).split()[:4] == ["sa", "The", "answer.", "WordsTrees"]
+    both = Reader(page_of([REPORT, Report(title="pascal", parts=parts, runs=[Path("runs/b")])]))
+    assert (read.text["h1", ""], both.text["h1", ""]) == (["sa"], ["Analyses of b"])
+    assert both.text["h2", ""] == ["Words", "Trees", "pascal", "Words", "Trees"]
+
+
 def test_a_section_begins_with_each_title_and_what_comes_before_has_that_of_the_report():
     parts = [TextBlock(lines=["a"]), WORDS, TextBlock(lines=["b"])]
     assert re.findall("<h3>.*</h3>|<p.*</p>", fragment(Report(title="sa", parts=parts))) == [
@@ -59,13 +71,14 @@ def test_a_section_begins_with_each_title_and_what_comes_before_has_that_of_the_
 
 
 def test_hostile_text_stays_text():
-    parts = [TextBlock(title=HOSTILE, lines=[HOSTILE]), hostile_table()]
+    parts = [TextBlock(title=HOSTILE * 2, lines=[HOSTILE]), hostile_table()]
     parts.append(TextBlock(html=picture("<svg></svg>", caption=HOSTILE)))
     page = page_of([Report(title=HOSTILE, parts=parts)], command=HOSTILE)
     read = Reader(page)
     assert {"script", "b"}.isdisjoint(read.tags)
-    for place in ("title", "h1", "h2", "td", "figcaption", "code"):
+    for place in ("title", "h1", "figcaption", "code"):
         assert read.text[place, ""] == [HOSTILE]
+    assert (read.text["h2", ""], read.text["td", "text"]) == ([HOSTILE * 2], [HOSTILE])
     assert [given["alt"] for given in attributes_of("img", page)] == [HOSTILE]
 
 
@@ -101,9 +114,9 @@ def test_a_chart_is_the_picture_that_was_drawn_and_shrinks_but_no_tree_does():
     assert (chart["class"], "class" in tree) == ("chart", False)
 
 
-def test_a_table_and_the_command_stand_around_the_sections():
-    about = Table(columns=[text_column("a"), text_column("b")], rows=[["weights", "run"]])
-    read = Reader(page_of([REPORT], about=about, command="synmt analyze > x"))
-    assert read.text["td", ""] == ["run"]
+def test_recipes_and_the_command_stand_below_the_sections():
+    read = Reader(page_of([REPORT], recipes={"<b>": "a: </pre>"}, command="synmt analyze > x"))
+    assert read.text["summary", ""] == ["Recipe of <b>"]
+    assert read.text["pre", ""] == ["a: </pre>", "synmt analyze > x"]
     assert read.text["code", ""] == ["synmt analyze > x"]
     assert "footer" not in Reader(page_of([REPORT])).tags

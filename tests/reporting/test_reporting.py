@@ -118,8 +118,8 @@ def test_a_page_and_a_notebook_show_the_same_cells(tmp_path):
     REPORT.save(tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()
     for part in (
-        "<td>+0.25</td>",
-        "<td>-1.20 to +0.33</td>",
+        ">+0.25</td>",
+        ">-1.20 to +0.33</td>",
         "a&amp;b|c_d",
         "a &lt;b&gt;",
         "BLEU|v:2",

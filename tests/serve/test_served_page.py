@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from serving import serving
+from tiny import analyze, write_lines
 
 sync_api = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -231,3 +232,23 @@ def test_a_server_that_refuses_or_is_gone_is_named(open_page, served):
         page.keyboard.press("Tab")
         page.wait_for_selector(".translation [data-target]")
         page.close()
+
+
+def test_a_report_shows_cards_on_a_phone_whose_first_lines_decide(browser, tmp_path):
+    good = write_lines(tmp_path / "good", ["Ein Hund sieht die Katzen."] * 12)
+    poor = write_lines(tmp_path / "poor", ["Ein Hund schläft."] * 12)
+    compared = ("--hypotheses", poor, good, "--references", good, "--names", "poor", "good")
+    analyze("--by-length", *compared, "--side", "target", "--html", tmp_path / "page.html")
+    page = browser.new_page(viewport={"width": 375, "height": 760})
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert page.locator("h1 + section > p").first.inner_text().startswith("2 of 2 differences")
+    cells = page.locator("tbody tr").nth(1).locator("td:visible").all()
+    cells.sort(key=lambda cell: cell.bounding_box()["y"])
+    titles = [cell.get_attribute("data-title") for cell in cells]
+    assert titles[:4] == ["system", "difference", "95 % interval", "p (Holm)"]
+    assert not axe.Axe().run(page).response["violations"]
+    page.set_viewport_size({"width": 1280, "height": 800})
+    figure, table = (page.locator(name).first.bounding_box() for name in ("img", "main"))
+    assert figure["width"] > 0.9 * table["width"]
+    page.close()

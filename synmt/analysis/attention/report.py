@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmt.analysis import inputs
+from synmt.analysis.answers import range_in_words
 from synmt.analysis.attention.heads import (
     KINDS,
     AttentionKind,
@@ -79,9 +80,11 @@ def analyze_attention(options: AttentionOptions) -> Report:
     sentences, left_out = measure_heads(translator, heads, kind, text)
     joined = join(list(sentences.values()))
     words = [len(sentence.parents) for sentence in sentences.values()]
-    parts: list[Part] = [head_table(heads, joined, words, ends=KINDS[kind].ends)]
+    table = head_table(heads, joined, words, ends=KINDS[kind].ends)
+    parts: list[Part] = [table]
     if kind != "cross":
-        parts.append(relation_table(heads, joined))
+        looks = "The share of words whose highest weight is on their parent"
+        parts = [range_in_words(table, "parent", looks), table, relation_table(heads, joined)]
     caption = f"Sentence {options.sentence} ({KINDS[kind].lines})."
     parts.append(Figure(draw=draw_map, caption=caption, title="Heat maps"))
     counts = {"sentences": len(sentences), "pieces": len(joined.visible), "words": sum(words)}

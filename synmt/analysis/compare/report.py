@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synmt.analysis.answers import differences_in_words
 from synmt.analysis.compare.sentences import (
     MARKED,
     ComparedSentence,
@@ -58,6 +59,7 @@ def analyze_compare(options: CompareOptions) -> Report:
         references=options.references,
         source=options.source,
         apart=True,
+        names=options.names,
     )
     if not 2 <= len(systems) <= len(ascii_uppercase):
         what = f"2 to {len(ascii_uppercase)} systems can be compared, not {len(systems)}"
@@ -85,12 +87,14 @@ def analyze_compare(options: CompareOptions) -> Report:
         sentences = [{"line": line, **words.as_json()} for line, words in by_line]
         return {"parser": details().parser or None, "sentences": sentences}
 
+    table = systems_table(compared)
     names, test = ", ".join(system.name for system in compared.systems), the_test_set(compared.test)
     boxes = f"{compared.ranking.title} of single sentences; a diamond is the mean of a system."
     return Report(
         title=f"{names}, sentence by sentence" + (f", on {test}" if compared.test else ""),
         parts=[
-            systems_table(compared),
+            differences_in_words([table], outputs[0].system, "score"),
+            table,
             quantiles_table(compared),
             Figure(draw=draw, caption=boxes),
             sentences_table(compared, lambda: make_cards(compared, details())),

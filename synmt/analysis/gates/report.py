@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmt.analysis import inputs
+from synmt.analysis.answers import range_in_words
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.gates.norms import (
     GatedSentence,
@@ -59,6 +60,9 @@ def analyze_gates(options: GateOptions) -> Report:
     return Report(
         title=f"{outputs.system} on {the_test_set(outputs.test)}: gates of target words",
         parts=[
+            range_in_words(
+                table, "ratio", "How often the gate is open widest, as a multiple of chance,"
+            ),
             table,
             Figure(draw=draw, caption=caption),
             TextBlock(title="Gates word by word", html=html, style=_STYLE),

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from synmt.analysis.answers import differences_in_words
 from synmt.analysis.groups.grouping import (
     Buckets,
     Grouping,
@@ -30,7 +31,7 @@ from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.figures import check_plot, save_figure
-from synmt.reporting.values import Figure, Part, Report
+from synmt.reporting.values import Figure, Part, Report, Table
 from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import without_whitespace
@@ -69,7 +70,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         return scores.select(chosen)
 
     systems = {system.name: list(map(scores_of, system.seeds)) for system in translations.systems}
-    parts, tables = list[Part](), []
+    parts, tables = list[Part](), list[Table]()
     for grouping in groupings:
         notes = [grouping.about, f"trees: {trees}"] if grouping.about else []
         table = tabulate(grouping, systems, notes=notes)
@@ -82,7 +83,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     where = f", where {' and '.join(options.where)}" if options.where else ""
     return Report(
         title=names + test + where,
-        parts=parts,
+        parts=[differences_in_words(tables, next(iter(systems))), *parts],
         notes=[f"{metric.title}|{metric.signature}"],
         runs=translations.runs,
     )

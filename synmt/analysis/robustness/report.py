@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from synmt.analysis import inputs
+from synmt.analysis.answers import differences_in_words
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.robustness.conditions import (
     Outcome,
@@ -77,6 +78,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     stored = zip(outcomes[0].translations, outputs.hypothesis, strict=True)
     compared = [outcome.against_own for outcome in outcomes]
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
+    table = _table(outcomes, metric)
     draw = partial(draw_robustness, outcomes, metric.title, system=system)
     if options.plot:
         save_figure(draw, options.plot)
@@ -86,7 +88,11 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     )
     return Report(
         title=f"{system}: {len(lines):,} sentences with other trees, seed {options.seed}",
-        parts=[_table(outcomes, metric), Figure(draw=draw, caption=caption)],
+        parts=[
+            differences_in_words([table], "the original trees", "score"),
+            table,
+            Figure(draw=draw, caption=caption),
+        ],
         notes=[f"original trees: {parser}", f"{metric.title}|{metric.signature}"],
         facts={
             "p": [comparison.p_value if comparison else None for comparison in compared],

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synmt.analysis import inputs
+from synmt.analysis.answers import range_in_words
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.options import TreeOptions
 from synmt.analysis.trees.attachment import (
@@ -95,6 +96,7 @@ def analyze_trees(options: TreeOptions) -> Report:
     return Report(
         title=f"{system}: trees of the {options.side}; {gold}",
         parts=[
+            range_in_words(tables[0], "DA", "The share of words with the right parent"),
             *(table for table in tables if table.rows),
             *_draw(drawn, heads[best], text, run, options),
         ],

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from synmt.analysis.answers import differences_in_words
 from synmt.analysis.groups.results import CAPTION, draw_results
 from synmt.analysis.inputs import read_systems, scoring_options
 from synmt.analysis.options import WordOptions
@@ -53,6 +54,8 @@ def analyze_words(options: WordOptions) -> Report:
     if options.plot:
         save_figure(partial(draw_results, figures), options.plot)
     names, test = [system.name for system in systems], texts.first.test
+    if figures:
+        parts.insert(0, differences_in_words(figures, names[0]))
     return Report(
         title=f"Words of {', '.join(names)}" + (f" on {the_test_set(test)}" if test else ""),
         parts=parts,
