@@ -2,6 +2,8 @@
 
 system, seed, architecture, fingerprint     what was trained
 synmt, parser, device                       by what, and on what: the models of GPUs, or cpu
+commit, torch, processor, threads, precision    more of that, in results since November 28, 2026
+text                                        a hash of the texts that it was trained and validated on
 weights, steps, validation                  parameters; [step, nats per target piece] of validations
 training, parsing, tests.NAME.cost          seconds, processor seconds, tokens, bytes
 tests.NAME.scores                           of each metric: score and signature
@@ -11,15 +13,18 @@ tests.NAME.statistics, exact                BLEU's counts of sentences; which eq
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from measuring import machine
 
 from synmt import __version__
 from synmt.errors import SynmtError
@@ -41,7 +46,10 @@ def measure(run: Run) -> dict[str, Any]:
         "seed": recipe.training.seed,
         "architecture": recipe.model.architecture,
         "synmt": __version__,
+        **machine(),
         "device": ", ".join(info["devices"]),
+        "precision": recipe.training.precision,
+        "text": text_hash(info["inputs"]),
         "parser": f"Stanza {parser['stanza']}, {parser['model']}" if parser else None,
         "weights": cost["weights"],
         "steps": cost["steps"],
@@ -50,6 +58,11 @@ def measure(run: Run) -> dict[str, Any]:
         "parsing": info.get("parsing", {}),
         "tests": {name: _test(run, name) for name in _tests(run)},
     }
+
+
+def text_hash(inputs: Mapping[str, Mapping[str, str]]) -> str:
+    """Hash the checksums of all texts."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def labels(run: Run) -> dict[str, dict[str, list[str]]]:

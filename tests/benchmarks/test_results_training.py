@@ -77,6 +77,8 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, run):
     test = tiny_plan / "runs/results/tiny-plain-seed1/tests/test"
     score = json.loads((test / "scores.json").read_text())["bleu"]["score"]
     assert stored["tests"]["test"]["scores"]["bleu"]["score"] == pytest.approx(score, abs=1e-4)
+    traced = {"commit", "torch", "processor", "threads", "precision", "text"}
+    assert all(stored[key] for key in traced)
     counts = unpacked(stored["tests"]["test"]["statistics"])
     assert make_metric("bleu").aggregate(counts.sum(0)) == pytest.approx(score)
     assert stored["training"]["processor_seconds"] > 0
