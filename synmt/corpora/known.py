@@ -115,6 +115,7 @@ class KnownCorpus:
 
     languages: any two of them are a pair, in both directions.
     origin: what the splits are and where they come from, for messages.
+    licence: of the text, as far as it is known.
     plans: how the splits are built; empty if synmt cannot build them, or generates them.
     valid, test: the file names of these splits; the other one is `train`.
     more_tests: test sets that a recipe gets only if it names them, as
@@ -125,6 +126,7 @@ class KnownCorpus:
 
     languages: tuple[str, ...]
     origin: str
+    licence: str = ""
     plans: tuple[SplitPlan, ...] = ()
     valid: str = "valid"
     test: tuple[str, ...] = ("test",)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt import __version__
+from synmt.corpora.known import KNOWN_CORPORA
 from synmt.exchange.hub import HUB
 from synmt.files.writing import write_atomically
 from synmt.model.build import variant_class
@@ -48,14 +49,15 @@ def write_card(
         name = recipe.model.init.as_posix()
         is_of_hub = name.startswith(HUB)
         head["base_model"] = name.removeprefix(HUB) if is_of_hub else recipe.model.init.name
+    known = KNOWN_CORPORA.get(recipe.corpus.name or "")
+    licence = (known and known.licence) or "not known to synmt"
     pairs_of_text = f", {pairs:,} sentence pairs" if pairs is not None else ""
     blocks = [
         f"---\n{dump_yaml(head)}---\n\n# {recipe.name}",
         f"Translates from {recipe.source} to {recipe.target}: {_network(recipe)}, trained with "
         f"synmt {__version__} by the recipe in recipe.yaml.",
         *_systems(recipe, code),
-        f"**Training text**: {_text(recipe)}{pairs_of_text}. Its licence also holds for "
-        "what is made from it; synmt does not know it.",
+        f"**Training text**: {_text(recipe)}{pairs_of_text}. Licence of the text: {licence}.",
         *_trees(recipe, parser),
         _table(scores),
         "## Use\n\n    pip install synmt\n    synmt translate --run FOLDER < text > translations",

@@ -13,8 +13,10 @@ from synmt.data.batch import collate
 from synmt.data.corpus import Example
 from synmt.decode.loaded_model import load_model
 from synmt.decode.translator import Translator
+from synmt.exchange.card import write_card
 from synmt.exchange.export import export
 from synmt.model.weights import save_weights
+from synmt.recipe.load import load_recipe
 from synmt.training.loss import Objective
 
 MARIAN = {"positions": "vaswani", "feed_forward": "swish", "output_bias": True}
@@ -162,6 +164,7 @@ def test_a_folder_with_other_files_is_not_replaced(tmp_path):
 
 def test_the_card_goes_along_and_names_the_library(tmp_path):
     run, card = make_run(tmp_path / "run"), tmp_path / "README.md"
-    card.write_text("---\nlibrary_name: synmt\n---\n", encoding="utf-8")
+    write_card(card, load_recipe("multi30k-tiny"), 29_000, [], None)
+    assert "29,000 sentence pairs. Licence of the text: for research" in card.read_text("utf-8")
     folder = exported(run, tmp_path / "out", "transformers", card=card)
     assert "library_name: transformers" in (folder / card.name).read_text(encoding="utf-8")

@@ -285,6 +285,7 @@ def test_it_is_fine_tuned_with_syntax_that_is_blended_in(pretrained, tmp_path):
     assert resumed.weights.read_bytes() == run.weights.read_bytes()
     card = (run.folder / "README.md").read_text(encoding="utf-8")
     assert re.search(r"base_model: .*opus-mt-en-de", card)
+    assert "Licence of the text: not known to synmt." in card
     assert "- `pascal`: Parent-scaled self-attention (Bugliarello & Okazaki, 2020" in card
 
 
