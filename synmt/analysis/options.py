@@ -15,7 +15,7 @@ from synmt.options import Option
 
 # the same as in synmt.arrays, which loads numpy
 Side = Literal["source", "target"]
-MapContent = Literal["weights", "factor", "bias", "cross", "parents"]
+MapContent = Literal["weights", "factor", "bias", "cross", "parents", "target"]
 """The values that heat maps show."""
 
 RUN = Option(
@@ -65,14 +65,19 @@ Parses = Annotated[
 Head = Annotated[
     str | None,
     Option(
-        "An attention head, counted from 1, or `all`. Default: heads that learn trees for --trees, "
-        "all heads for --attention.",
+        "An attention head, counted from 1, the mean of a layer, `6.mean`, or `all`. Default: "
+        "heads that learn trees for --trees, all heads for --attention.",
         metavar="LAYER.HEAD",
     ),
 ]
 SIDE = Option(
     "Side of the lengths, trees, words or heads; default: source (target for --buckets ldd and "
     "--words frequency)."
+)
+SENTENCE = Option(
+    "Line of the test set for the heat maps, or the only one that --compare shows.",
+    metavar="N",
+    minimum=1,
 )
 Parser = Annotated[
     str | None,
@@ -240,14 +245,13 @@ class AttentionOptions(RunOptions):
 
     head: Head = None
     side: Annotated[Side, SIDE] = "source"
-    sentence: Annotated[
-        int, Option("Line of the test set for the heat maps.", metavar="N", minimum=1)
-    ] = 1
+    sentence: Annotated[int, SENTENCE] = 1
     what: Annotated[
         MapContent,
         Option(
             "Content of heat maps: attention weights, a variant's factor or bias, attention to the "
-            "source, or probable parents in latent trees.",
+            "source, probable parents in latent trees, or the parents that supervised heads learn "
+            "to attend to.",
         ),
     ] = "weights"
     parses: Parses = None
@@ -278,6 +282,7 @@ class CompareOptions:
     tokenize: Tokenize = None
     lowercase: Lowercase = None
     parser: Parser = None
+    sentence: Annotated[int | None, SENTENCE] = None
     top: Top = 20
     plot: Plot = None
 

@@ -13,13 +13,15 @@ from synmt.model.attention import Memory
 from synmt.model.capture import Activations, self_attention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Variant
+from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, Signal
 
 
 @dataclass(frozen=True)
 class Head:
     """One attention head, the only attention of an LSTM, or annotations of the source.
 
-    layer, number: counted from 1; 0 for an LSTM and for annotations.
+    layer, number: counted from 1; 0 for an LSTM and for annotations, and number 0 for the mean of
+        the heads in a layer.
     variant: the variant that owns it, as recipes call it; empty for an ordinary head and for an
         LSTM.
     about: what the head reads, such as the relations of its group; empty if all heads of the
@@ -37,7 +39,11 @@ class Head:
     @property
     def place(self) -> str:
         """Its layer and number, as the option `--head` has them."""
-        return f"{self.layer}.{self.number}"
+        return f"{self.layer}.{self.number or 'mean'}"
+
+    def of(self, heads: Tensor) -> Tensor:
+        """Select its part of the values of all heads in its layer: (B, H, …) -> (B, …)."""
+        return heads[:, self.number - 1] if self.number else heads.mean(1)
 
     @property
     def name(self) -> str:
@@ -61,7 +67,8 @@ class Head:
 def choose_heads(
     model: Seq2Seq, side: Side, head: str | None = None, *, owned: bool = True
 ) -> list[Head]:
-    """List the heads of self-attention by layer: head `LAYER.HEAD`, or all.
+    """List the heads of self-attention by layer: head `LAYER.HEAD`, the mean of a layer,
+    `LAYER.mean`, or all.
 
     owned: whether to tell heads of variants from others.
     """
@@ -72,12 +79,14 @@ def choose_heads(
     for variant in model.variants[side] if owned else ():
         for owned_head in _heads_of(variant):
             heads[owned_head.layer, owned_head.number] = owned_head
+    means = [Head(layer) for layer in dict.fromkeys(layer for layer, _ in heads)]
     chosen = [candidate for candidate in heads.values() if head in (None, "all", candidate.place)]
+    chosen = chosen or [mean for mean in means if mean.place == head]
     if not chosen:
         raise UsageError(
             "the model has no such attention head",
             where=f"--head {head}",
-            allowed="LAYER.HEAD, both counted from 1, or `all`; an LSTM has no heads",
+            allowed="LAYER.HEAD, both counted from 1, LAYER.mean or `all`; an LSTM has no heads",
         )
     return chosen
 
@@ -111,7 +120,7 @@ def annotation_heads(model: Seq2Seq) -> list[Head]:
 def head_weights(head: Head, side: Side, captured: Activations, memory: Memory) -> Tensor:
     """Return the weights of annotations, or of a head of self-attention: (B, T, T)."""
     if head.layer:
-        return captured.attention[side, head.layer][:, head.number - 1]
+        return head.of(captured.attention[side, head.layer])
     if memory.weights is None:
         raise UsageError(
             f"{head.variant} annotates the source without giving the weights of its annotations",
@@ -128,6 +137,18 @@ def learned_heads(model: Seq2Seq, side: Side) -> Iterator[Head]:
             yield Head(variant=variant.recipe_name())
         elif variant.edits_attention() and (variant.induces_trees or variant.learns):
             yield from _heads_of(variant)
+
+
+def supervised_heads(model: Seq2Seq, side: Side) -> dict[Head, Signal]:
+    """Find the heads that learn to attend to parents, each with the signal that says which pieces
+    these are, (T,)."""
+    return {
+        head: signal
+        for variant in model.variants[side]
+        for signal in variant.learns
+        if variant.edits_attention() and signal in (PARENT_FIRST, PARENT_CHAIN)
+        for head in _heads_of(variant)
+    }
 
 
 def _heads_of(variant: Variant) -> Iterator[Head]:

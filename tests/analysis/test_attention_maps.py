@@ -1,12 +1,14 @@
 """Heat maps of one sentence: attention weights, edits of variants, probable parents."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import yaml
 from cases import cases
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
+from tiny import chain_of
 
 from synmt.analysis.attention.heads import KINDS, AttentionMap, heads_of, read_map
 from synmt.analysis.attention.report import LEAST, draw_maps
@@ -44,7 +46,8 @@ def translator(load):
 
 def read(translator, kind, what=None, *, number=1, head=None, source=TEXT[:3], target=TEXT[3:]):
     side = KINDS[kind].side
-    text = ParsedText(side, source, target if side == "target" else None, [])
+    gold = list(map(chain_of, source)) if what == "target" else []
+    text = ParsedText(side, source, target if side == "target" else None, gold)
     heads = heads_of(translator.model, kind, head)
     what = what or {"cross": "cross", "parents": "parents"}.get(kind, "weights")
     return read_map(translator, heads, kind, text, content=what, number=number)
@@ -147,6 +150,46 @@ def test_the_heat_map_of_an_lstm_is_its_attention_to_the_source(load):
     assert found[0].visible[0] == len(shown.columns) - 1
 
 
+@pytest.mark.parametrize(("kind", "what"), [("source", "factor"), ("cross", None)])
+def test_the_mean_of_a_layer_is_the_mean_of_its_heads(translator, kind, what):
+    shown = read(translator, kind, what)
+    heads = [panel for head, panel in shown.panels.items() if head.layer == 1]
+    # two heads of four have factors, all others 1
+    heads += [np.ones_like(heads[0])] * (4 - len(heads))
+    [(mean, panel)] = read(translator, kind, what, head="1.mean").panels.items()
+    assert mean.name == "head 1.mean"
+    np.testing.assert_allclose(panel, np.mean(heads, axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("lisa", "source"), ("dbsa", "source"), ("dbsa", "target")]
+)
+def test_the_map_of_a_supervised_head_has_the_parents_that_it_learns(load, name, kind):
+    translator = load({"name": name, "side": kind, "layers": [2], "heads": 1})
+    line = "Tigers unbelievably eat."
+    # the first word hangs on the second, the root; the third on the first
+    gold = replace(chain_of(line), parents=np.array([1, 1, 0]))
+    text = ParsedText(kind, [line], [line] if kind == "target" else None, [gold])
+    shown = read_map(
+        translator, heads_of(translator.model, kind), kind, text, content="target", number=1
+    )
+    [(head, panel)] = shown.panels.items()
+    assert head.name == f"head 2.1 ({name})"
+    words = list(np.cumsum([piece.startswith("▁") for piece in shown.rows]) - 1)
+    ends = {place for place, piece in enumerate(shown.rows) if piece in ("<s>", "</s>")}
+    expected = np.zeros((len(words), len(words)))
+    for place, word in enumerate(words):
+        first = words.index(gold.parents[word])
+        if name == "dbsa" and place + 1 not in ends and words[place + 1 :][:1] == [word]:
+            first = place + 1
+        elif name == "dbsa" and gold.parents[word] == word:
+            first = place
+        expected[place, first] = place not in ends
+    if kind == "target":
+        expected[np.triu_indices(len(words), 1)] = np.nan
+    np.testing.assert_array_equal(panel, expected)
+
+
 HIDDEN = """
 source => {what: factor, head: '2.1'} => --what factor: no chosen head of the source has a factor
 target => {what: bias} => no chosen head of the target has a bias to show
@@ -154,6 +197,8 @@ source => {number: 4} => --sentence 4: there is no such sentence, .* 1 to 3, of 
 source => {source: [' ']} => --sentence 1: there is no such sentence, or it is empty or too long
 source => {source: [LONG]} => --sentence 1: there is no such sentence, or it is empty or too long
 source => {head: '2.9'} => --head 2.9: the model has no such attention head
+source => {head: '3.mean'} => --head 3.mean: the model has no such attention head
+source => {what: target} => --what target: no chosen head of the source learns from parents
 parents => {} => --what parents: .* no annotations .* latent_tree or latent_graph
 """.replace("LONG", TEXT[0] * 80)
 

@@ -71,6 +71,10 @@ def test_two_files_are_compared_and_the_difference_is_marked(files, tmp_path):
     assert "  Ein Hund [sieht die zwei Katzen auf dem Tisch]" in printed
     assert "is parsed as" not in said
     assert ">a<" in boxes.read_text(encoding="utf-8")
+    chosen = report("--compare", files["a"], files["b"], *given, "--sentence", "3")
+    assert {row["line"] for row in chosen["tables"][2]["rows"]} == {3}
+    _, said = analyze("--compare", files["a"], files["b"], *given, "--sentence", "5", code=2)
+    assert "--sentence 5: there are 4 sentences" in said
     same = write_lines(tmp_path / "same", OTHER)
     printed, _ = analyze("--compare", files["a"], same, *given)
     assert printed.splitlines()[6].split()[-3:] == ["0", "4", "0"]

@@ -11,19 +11,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, run_forward
 from synmt.analysis.options import MapContent
-from synmt.arrays import DoubleArray, Side
+from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.task_corpus import tagged
-from synmt.data.vocabulary import BOS, EOS
+from synmt.data.vocabulary import BOS, EOS, word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.capture import Activations, self_attention
-from synmt.model.heads import Head, annotation_heads, choose_heads, head_weights
+from synmt.model.heads import (
+    Head,
+    annotation_heads,
+    choose_heads,
+    head_weights,
+    supervised_heads,
+)
 from synmt.model.seq2seq import Seq2Seq
+from synmt.syntax.parse import Parse
 
 AttentionKind = Literal["source", "target", "cross", "parents"]
 """Self-attention of a side, cross-attention from the target to the source, or annotations: probable
@@ -83,7 +91,7 @@ def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head])
     if heads[0].is_lstm:
         [weights] = layers.values()
         return weights
-    return torch.stack([layers[head.layer][:, head.number - 1] for head in heads], 1)
+    return torch.stack([head.of(layers[head.layer]) for head in heads], 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +121,7 @@ def read_map(
     content: MapContent,
     number: int,
 ) -> AttentionMap:
-    """Run the model over sentence `number` of a text."""
+    """Run the model over sentence `number` of a text, which has gold trees for content `target`."""
     this = slice(number - 1, number)
     source, target = text.source[this], text.target[this] if text.target else None
     trees = text.model_trees[this] if text.model_trees else None
@@ -134,7 +142,13 @@ def read_map(
         ids = list(spell.encode(target[0]).ids)
         rows = spell.pieces([*ids, EOS] if kind == "cross" else [BOS, *ids])
         columns = columns if kind == "cross" else rows
-    if content == "factor" or content == "bias":
+    if content == "target":
+        sentence = passes[0].sentences[0]
+        side, spans = text.side, getattr(sentence, text.side)
+        owners = word_of(spans, text.gold[number - 1].spans)  # of the pieces of the line
+        ends = ([-1], owners) if side == "target" else (owners, [-1])
+        panels = targets_of(translator.model, side, heads, text.gold[number - 1], np.hstack(ends))
+    elif content == "factor" or content == "bias":
         panels = edits_of(passes[0].captured, KINDS[kind].side, content, heads)
     else:
         weights = weights_of(passes[0], kind, heads)[0]  # (S, Tq, Tk)
@@ -142,6 +156,33 @@ def read_map(
         panels = dict(zip(heads, weights[:, : len(rows), : len(columns)], strict=True))
     arrays = {head: panel.cpu().double().numpy() for head, panel in panels.items()}
     return AttentionMap(content, kind, number, rows, columns, arrays)
+
+
+def targets_of(
+    model: Seq2Seq, side: Side, heads: Sequence[Head], parse: Parse, owners: IntArray
+) -> dict[Head, Tensor]:
+    """Return the pieces that supervised heads learn to attend to: (T, T), 1 at the parent of each
+    piece; nan where the future is masked.
+
+    owners: (T,) words of the pieces, -1 for BOS and EOS, whose rows are empty.
+    """
+    signals = supervised_heads(model, side)
+    masked = np.triu(np.full((len(owners),) * 2, np.nan), 1) if side == "target" else 0.0
+    learned = owners[:, None] >= 0  # (T, 1)
+    panels = {
+        head: torch.from_numpy(
+            np.eye(len(owners))[signals[head].compute(parse, owners)] * learned + masked
+        )
+        for head in heads
+        if head in signals
+    }
+    if not panels:
+        raise UsageError(
+            f"no chosen head of the {side} learns from parents",
+            where="--what target",
+            do="Leave out `--head`, or choose a run with lisa or dbsa",
+        )
+    return panels
 
 
 def edits_of(
@@ -157,8 +198,8 @@ def edits_of(
     edits = {}
     for head in heads:
         edit = layers.get((side, head.layer))  # (1, H, Tq, Tk)
-        if edit is not None and bool((edit[0, head.number - 1] != neutral).any()):
-            edits[head] = edit[0, head.number - 1]
+        if edit is not None and bool((head.of(edit) != neutral).any()):
+            edits[head] = head.of(edit)[0]
     if not edits:
         raise UsageError(
             f"no chosen head of the {side} has a {content} to show",

@@ -30,7 +30,7 @@ from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
 from synmt.model.heads import annotation_heads
-from synmt.reporting.figures import check_plot, save_figure
+from synmt.reporting.figures import GRID, check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
@@ -48,6 +48,7 @@ _UNITS = {
     "parents": "probability of a parent; on the diagonal: of the root",
     "factor": "factor on the score",
     "bias": "bias added to the score, nats",
+    "target": "1: the piece that the head learns to attend to; grey: masked",
 }
 _CELL, _LARGEST = 0.2, 28.0
 """Inches: the size of a cell, and that of all panels side by side, for which cells shrink."""
@@ -67,13 +68,17 @@ def analyze_attention(options: AttentionOptions) -> Report:
     if not text.model_trees:
         inputs.check_recorded(translator, run.folder, "" if kind == "target" else "--parses")
     content: MapContent = options.what
+    if content == "target" and not text.gold:
+        text = inputs.parse_text(
+            translator, run, text.side, text.source, text.target, options.parser
+        )
     if content == "weights" and (kind == "cross" or kind == "parents"):
         content = kind
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
     draw_map = partial(draw_maps, heat_map, system=outputs.system)
     if options.plot:
         save_figure(draw_map, options.plot)
-    if kind != "cross" and not options.parses:
+    if kind != "cross" and not text.gold:
         lines = text.source, text.target
         text = inputs.parse_text(translator, run, text.side, *lines, options.parser)
     trees = inputs.describe_trees(translator, text)
@@ -162,7 +167,7 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
     across = min(_MOST_IN_A_ROW, len(panels))
     down = math.ceil(len(panels) / across)
     values = np.stack(list(panels.values()))  # (S, Tq, Tk)
-    low, high = max(LEAST, values.min()), values.max()
+    low, high = max(LEAST, np.nanmin(values)), np.nanmax(values)
     cell = min(_CELL, _LARGEST / max(across * len(columns), down * len(rows)))
     letters = min(8, 50 * cell)
     size = 3 + across * len(columns) * cell, 2 + down * len(rows) * cell
@@ -171,6 +176,7 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
     for axes, (head, panel) in zip(grid.flat, panels.items(), strict=False):
         axes.imshow(panel, cmap="Blues", vmin=low, vmax=high, aspect="auto")
         axes.grid(visible=False)
+        axes.set_facecolor(GRID)
         axes.set_title(head.title, fontsize=8)
         axes.set_yticks(range(len(rows)), rows, fontsize=letters)
         axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=letters)

@@ -32,7 +32,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.figures import check_plot, save_figure
+from synmt.reporting.figures import INK, check_plot, save_figure, series_style
 from synmt.reporting.page import picture, template
 from synmt.reporting.values import (
     Column,
@@ -72,7 +72,11 @@ def analyze_compare(options: CompareOptions) -> Report:
     # alignments are those of words: systems that tokenize the source in different ways are compared
     # without them
     same = all(system.source == words[0].source for system in words)
-    compared = rank_differences(words if same else outputs, scores, ranks, top=options.top)
+    shown, line = words if same else outputs, options.sentence
+    if line and line > len(shown[0].reference):
+        what = f"there are {len(shown[0].reference):,} sentences"
+        raise UsageError(what, where=f"--sentence {line}")
+    compared = rank_differences(shown, scores, ranks, top=options.top, line=line)
     runs = [system.run for system in outputs]
     draw = partial(draw_boxes, compared)
     if options.plot:
@@ -89,7 +93,10 @@ def analyze_compare(options: CompareOptions) -> Report:
 
     table = systems_table(compared)
     names, test = ", ".join(system.name for system in compared.systems), the_test_set(compared.test)
-    boxes = f"{compared.ranking.title} of single sentences; a diamond is the mean of a system."
+    boxes = (
+        f"{compared.ranking.title} of single sentences; a diamond is the mean of a system. Right: "
+        f"each sentence by {outputs[0].system} and by the others; above the line they are better."
+    )
     return Report(
         title=f"{names}, sentence by sentence" + (f", on {test}" if compared.test else ""),
         parts=[
@@ -97,7 +104,7 @@ def analyze_compare(options: CompareOptions) -> Report:
             table,
             quantiles_table(compared),
             Figure(draw=draw, caption=boxes),
-            sentences_table(compared, lambda: make_cards(compared, details())),
+            sentences_table(compared, lambda: make_cards(compared, details()), options.sentence),
         ],
         notes=[f"{metric.title}|{metric.signature}" for metric in metrics],
         late_facts=details_as_json,
@@ -146,8 +153,13 @@ def quantiles_table(compared: ComparedSystems) -> Table:
     return Table(title=title, columns=columns, rows=rows)
 
 
-def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock]) -> Table:
-    """Make rows for each sentence: its source, its reference and its translations."""
+def sentences_table(
+    compared: ComparedSystems, on_page: Callable[[], TextBlock], chosen: int | None = None
+) -> Table:
+    """Make rows for each sentence: its source, its reference and its translations.
+
+    chosen: the line of the only one, if the user chose it.
+    """
     columns = [
         count_column("line"),
         Column("gain", digits=1, signed=True, about="of the others over A, on average"),
@@ -167,7 +179,9 @@ def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock])
         ):
             rows.append([*first, letter, score, Written(line, bracketed(line, word_kinds))])
     title = (
-        "Sentences with the largest gains, then those with the largest losses, by "
+        f"Sentence {chosen}"
+        if chosen
+        else "Sentences with the largest gains, then those with the largest losses, by "
         f"{compared.ranking.title}"
     )
     return Table(title=title, columns=columns, rows=rows, shared=2, on_page=on_page)
@@ -213,11 +227,12 @@ def _translations(
 
 
 def draw_boxes(compared: ComparedSystems) -> Drawing:
-    """Draw a box of sentence scores for each system (Tukey, 1977)."""
+    """Draw a box of sentence scores for each system (Tukey, 1977), and each sentence by the scores
+    of the first system and of the others (Liu & Sima'an, 2022, figure 3)."""
     from matplotlib.figure import Figure as Drawing
 
-    drawing = Drawing(figsize=(7, 1 + 0.4 * len(compared.systems)), layout="constrained")
-    axes = drawing.subplots()
+    drawing = Drawing(figsize=(9, 3 + 0.2 * len(compared.systems)), layout="constrained")
+    axes, points = drawing.subplots(1, 2)
     axes.boxplot(
         [system.sentences for system in compared.systems],
         orientation="horizontal",
@@ -227,4 +242,12 @@ def draw_boxes(compared: ComparedSystems) -> Drawing:
     )
     axes.invert_yaxis()
     axes.set_xlabel(f"{compared.ranking.title} of single sentences")
+    first, *others = compared.systems
+    for index, system in enumerate(others, 1):
+        style = series_style(index) | {"markersize": 2, "alpha": 0.4, "label": system.name}
+        points.plot(first.sentences, system.sentences, **style)
+    points.axline((0, 0), slope=1, color=INK, linewidth=0.8)
+    points.set_xlabel(f"{compared.ranking.title}, {first.name}")
+    points.set_ylabel(compared.ranking.title)
+    points.legend()
     return drawing

@@ -98,7 +98,12 @@ def ranking_metric(name: str, options: MetricOptions) -> Metric:
 
 
 def rank_differences(
-    outputs: Sequence[Outputs], scores: Sequence[Score], ranks: Sequence[Score], *, top: int
+    outputs: Sequence[Outputs],
+    scores: Sequence[Score],
+    ranks: Sequence[Score],
+    *,
+    top: int,
+    line: int | None = None,
 ) -> ComparedSystems:
     """Find the sentences that systems translate most differently from the first one.
 
@@ -106,6 +111,7 @@ def rank_differences(
     sentences.
     top: number of sentences, half of them gains; if there are fewer gains, there are more losses,
         and vice versa.
+    line: the only sentence, counted from 1, instead.
     """
     first, ranking = outputs[0], ranks[0].metric
     points = np.array([ranking.segment_scores(score.statistics) for score in ranks])  # (M, N)
@@ -131,7 +137,7 @@ def rank_differences(
             scores=tuple(points[:, index].tolist()),
             gain=float(mean_gains[index]),
         )
-        for index in largest_gains_and_losses(mean_gains, top)
+        for index in ([line - 1] if line else largest_gains_and_losses(mean_gains, top))
     ]
     return ComparedSystems(systems, first.test, scores[0].metric, ranking, sentences)
 
