@@ -21,7 +21,7 @@ import json
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -149,6 +149,11 @@ class MetricOptions:
 def options_of(recipe: EvaluationRecipe) -> MetricOptions:
     """Take the options of metrics from a recipe."""
     return MetricOptions(recipe.tokenize, recipe.lowercase, on_tokens=recipe.on == "tokens")
+
+
+def computed_here(metrics: Iterable[str]) -> list[str]:
+    """Leave BEER, which is not part of synmt, out where it is not installed."""
+    return [name for name in metrics if name != "beer" or os.environ.get("BEER_HOME")]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ SEEDS = 1 << 64
 
 _Step = Annotated[int, Field(ge=1)]
 _Decay = Annotated[float, Field(ge=0, lt=1)]
-_Metric = Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes"]
+_Metric = Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes", "beer"]
 
 
 class VariantRecipe(StrictModel):
@@ -184,7 +184,8 @@ class EvaluationRecipe(StrictModel):
     """How the test sets are scored."""
 
     metrics: tuple[_Metric, ...] = ("bleu", "chrf", "ter")
-    """Metrics of `synmt score` that need only references."""
+    """Metrics of `synmt score` that need only references; `beer` is left out where BEER_HOME does
+    not name its folder."""
     tokenize: str = "13a"
     """sacreBLEU's tokenization for BLEU; `none` for tokenized text."""
     lowercase: bool = False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from synmt.arrays import Side
 from synmt.errors import UsageError, naming
-from synmt.evaluation.metrics import make_metric, options_of
+from synmt.evaluation.metrics import computed_here, make_metric, options_of
 from synmt.model.device import choose_device
 from synmt.parallel.engine import cluster_in_use
 from synmt.recipe.load import load_recipe
@@ -17,6 +18,8 @@ from synmt.training.finished import has_finished
 from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
 from synmt.training.tree_sources import TreeRequirements, tree_requirements
+
+_logger = logging.getLogger(__name__)
 
 Requirements = Mapping[Side, TreeRequirements]
 
@@ -61,7 +64,10 @@ def check_values(recipe: Recipe) -> Requirements:
             )
     options = options_of(recipe.evaluation)
     in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
-    for name in (*recipe.evaluation.metrics, *in_validation):
+    metrics = computed_here(recipe.evaluation.metrics)
+    if len(metrics) < len(recipe.evaluation.metrics):
+        _logger.info("BEER_HOME does not name a folder of BEER: `beer` is left out")
+    for name in (*metrics, *in_validation):
         make_metric(name, options)
     return requirements
 

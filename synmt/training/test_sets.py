@@ -12,7 +12,7 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import RETRANSLATE
-from synmt.evaluation.metrics import cached_score, make_metric, options_of, score
+from synmt.evaluation.metrics import cached_score, computed_here, make_metric, options_of, score
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.checksums import recording
@@ -115,11 +115,11 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def _write_scores(folder: Path, recipe: Recipe, text: _Texts, words: _Texts) -> None:
     settings, cache, values = recipe.evaluation, folder / "segments", {}
     scored = words if settings.on == "tokens" else text
-    names, tokenize = settings.metrics, settings.tokenize
+    names, tokenize = computed_here(settings.metrics), settings.tokenize
     warn_of_unspaced(folder.name, scored["reference"], names, tokenize)
     # it belongs to the translations that were here before
     remove(cache)
-    for name in settings.metrics:
+    for name in names:
         metric = make_metric(name, options_of(settings))
         texts = scored["hypothesis"], scored["reference"]
         score = cached_score(metric, *texts, sources=text["source"], folder=cache)

@@ -7,7 +7,7 @@ import pytest
 from scored import score_system
 
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import MetricOptions, make_metric, score
+from synmt.evaluation.metrics import MetricOptions, computed_here, make_metric, score
 
 HYPOTHESES, REFERENCES, SOURCES = (
     ["ein Affe", "Bananen"],
@@ -164,8 +164,10 @@ def test_beer_is_found_by_beer_home_and_identified_by_its_archive(beer, tmp_path
     script_only = beer().signature
     assert script_only.startswith("nrefs:1|scale:100|version:beer@")
     (tmp_path / "beer 2.0" / "beer_2.0.jar").write_bytes(b"PK")
+    assert computed_here(["bleu", "beer"]) == ["bleu"]
     monkeypatch.setenv("BEER_HOME", str(tmp_path / "beer 2.0"))
     assert make_metric("beer").signature.startswith("nrefs:1|scale:100|version:beer_2.0@")
+    assert computed_here(["bleu", "beer"]) == ["bleu", "beer"]
 
 
 @pytest.mark.parametrize("line", FAILURES.strip().splitlines())
