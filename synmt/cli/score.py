@@ -115,7 +115,7 @@ class ScoreArguments:
         _text(
             "Also show what each run costs: parameters, time and memory of training, time and "
             "speed of parsing, speed of translation, and steps to the lowest loss of the first "
-            "run.",
+            "run. Given recipes, or runs that are in training, show only that.",
         ),
     ] = False
     group_seeds: Annotated[
@@ -240,10 +240,15 @@ def _judge(options: ScoreArguments, kind: Format) -> None:
 def _score_translations(options: ScoreArguments, kind: Format) -> None:
     """Print scores; write those of sentences into a file if there is one."""
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
+    from synmt.evaluation.cost import cost_report, is_untested
     from synmt.evaluation.report import score_report, write_sentence_scores
 
+    systems = [*options.systems, *options.runs]
+    if options.cost and any(map(is_untested, systems)):
+        console.show_reports({"cost": cost_report(systems)}, kind)
+        return
     comparison = compare_systems(
-        [*options.systems, *options.runs],
+        systems,
         options.reference,
         sources=options.source,
         metrics=_split(options.metrics),

@@ -7,6 +7,7 @@ none, the cells of the table are empty.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from typing import Any
 from synmt.errors import RETRANSLATE
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
-from synmt.reporting.values import Column, Table, Value, count_column, text_column
+from synmt.recipe.load import load_recipe
+from synmt.recipe.schema import Recipe
+from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
 from synmt.run_folder import Run
 
 RunCost = Mapping[str, Any]
@@ -24,6 +27,7 @@ weights: number of parameters.
 steps: updates of the weights.
 validation: (step, loss in nats per target piece) of each validation.
 seconds, processor_seconds, tokens: of training without validation; `tokens` are target pieces.
+seconds_per_100: of as many steps.
 memory: peak in bytes, of the GPU if there is one.
 parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an
     earlier one.
@@ -49,6 +53,7 @@ def run_cost(run: Run) -> RunCost:
     losses = [
         (record["step"], record.get("loss")) for record in records if record["kind"] == "validation"
     ]
+    seconds = _sum(steps, "seconds", share)
     spent, sentences = _sum(steps, "processor_seconds", share), _sum(tests, "sentences")
     words = None if parse_seconds is None else _sum(parsing, "words")
     translation_seconds = _sum(tests, "processor_seconds")
@@ -56,7 +61,8 @@ def run_cost(run: Run) -> RunCost:
         "weights": _count_parameters(run.weights),
         "steps": info.get("steps"),
         "validation": [(step, loss) for step, loss in losses if loss is not None],
-        "seconds": _sum(steps, "seconds", share),
+        "seconds": seconds,
+        "seconds_per_100": _ratio(seconds, records[-1]["step"] / 100 if records else None),
         "processor_seconds": spent,
         "tokens": None if tokens is None else round(tokens),
         "tokens_per_second": _ratio(tokens, spent),
@@ -86,12 +92,48 @@ def _count_parameters(path: Path) -> int | None:
         return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
 
 
+def is_untested(path: Path) -> bool:
+    """Whether a path names a recipe, or a run that has translated no test set yet."""
+    if Run(path).exists():
+        return not any(path.glob("tests/*/cost.json"))
+    return path.suffix in (".yaml", ".yml") or not path.exists()
+
+
+def cost_report(paths: Sequence[Path]) -> Report:
+    """Report what runs have cost so far, and how many parameters they, or the models of recipes,
+    have."""
+    costs = {}
+    for path in paths:
+        run = Run(path)
+        unknown: dict[str, Any] = defaultdict(lambda: None, validation=())
+        cost = dict(run_cost(run)) if run.exists() else unknown
+        if cost["weights"] is None:
+            cost["weights"] = _count_planned(run.recipe() if run.exists() else load_recipe(path))
+        costs[path.name] = cost
+    table = cost_table([(name, [cost]) for name, cost in costs.items()])
+    about = "parameters: before training, with the largest vocabulary that the recipe allows"
+    return Report(title="What training costs", parts=[table], notes=[about], facts={"cost": costs})
+
+
+def _count_planned(recipe: Recipe) -> int:
+    """Count the parameters of a model with the largest vocabulary that the recipe allows."""
+    import torch
+
+    from synmt.model.build import build
+
+    size = recipe.vocabulary.size
+    with torch.device("meta"):
+        model = build(recipe.model, recipe.syntax, source_pieces=size, target_pieces=size)
+    return sum(weight.numel() for weight in model.parameters())
+
+
 _PER_SECOND = "for each second of processor time"
 _PARSING = "processor time for the training text; runs share its trees"
 _COLUMNS = [
     count_column("parameters", name="weights"),
     count_column("steps", name="steps"),
     Column("training", kind="seconds", about="without validation", name="seconds"),
+    Column("100 steps", kind="seconds", about="of training", name="seconds_per_100"),
     Column("processor", kind="seconds", about="time of training", name="processor_seconds"),
     count_column("tokens/s", about=f"target pieces {_PER_SECOND}", name="tokens_per_second"),
     Column("memory", kind="bytes", name="memory"),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 from tiny import write_lines
 
-from synmt.evaluation.cost import cost_table, run_cost
+from synmt.evaluation.cost import cost_report, cost_table, is_untested, run_cost
 from synmt.reporting.text import shown_rows
 from synmt.run_folder import Run
 
@@ -48,6 +50,20 @@ def test_the_cost_of_a_run_is_what_its_files_say(tmp_path):
     assert (cost["parsed_words"], cost["parse_processor_seconds"]) == (900, 6.0)
     assert (cost["sentences"], cost["translation_processor_seconds"]) == (100, 10.0)
     assert cost["validation"] == [(10, 3.0), (20, 2.0)]
+    assert cost["seconds_per_100"] == pytest.approx(100 * 60 / 10)
+
+
+def test_recipes_and_runs_in_training_have_a_cost_before_there_is_a_score(tmp_path):
+    run = write_run(tmp_path / "a")
+    assert not is_untested(run.folder)
+    shutil.rmtree(run.folder / "tests")
+    paths = [Path("iwslt14-deen-base"), Path("iwslt14-deen-deps-san-wink"), run.folder]
+    assert all(map(is_untested, paths))
+    [table] = cost_report(paths).tables
+    rows = table.as_json()["rows"]
+    # the paper has 74.85 million for both
+    assert [row["weights"] // 10_000 for row in rows] == [7485, 7485, 0]
+    assert [row["seconds_per_100"] for row in rows] == [None, None, pytest.approx(600)]
 
 
 def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
