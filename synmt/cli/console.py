@@ -84,6 +84,11 @@ def remark(text: str) -> None:
     _logger.info("%s", text)
 
 
+def detail(text: str) -> None:
+    """Write a detail to stderr, with --verbose."""
+    _logger.debug("%s", text)
+
+
 def warn(text: str) -> None:
     """Write a warning to stderr, also with --quiet."""
     _logger.warning("%s", text)

@@ -188,6 +188,8 @@ def _draw(records: Iterable[Record | GridStep], stop: threading.Event, again: st
             elif isinstance(record, LogRecord):
                 assert start is not None
                 console.remark(_line(record, start, time.monotonic() - began))
+                for reference, translation in getattr(record, "samples", ()):
+                    console.detail(f"  reference    {reference}\n  translation  {translation}")
                 if isinstance(record, EndRecord):
                     signals.close()
             elif record.new:
@@ -228,17 +230,19 @@ def _line(record: LogRecord, start: StartRecord, seconds: float) -> str:
         last = start.settings.max_steps
         left = duration(seconds / max(1, record.step - start.step) * (last - record.step))
         losses = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
+        skipped = f"skipped {record.skipped}  " if record.skipped else ""
         return (
             f"step {record.step:>7,} of {last:,}  loss {record.loss:.3f}  "
             f"perplexity {record.perplexity:.4g}{losses}  "
             f"lr {record.learning_rate:.2e}  grad norm {record.gradient_norm:.2f}  "
             f"{record.tokens_per_second:,.0f} tokens/s  memory {record.memory / 2**20:,.0f} MB  "
+            f"{skipped}"
             f"{left} left"
         )
     if isinstance(record, ValidationRecord):
-        bleu = f"  BLEU {record.bleu:.2f}" if record.bleu is not None else ""
+        scores = "".join(f"  {name.upper()} {value:.2f}" for name, value in record.scores.items())
         best = "  (best so far)" if record.best else ""
-        values = f"loss {record.loss:.3f}  perplexity {record.perplexity:.4g}{bleu}{best}"
+        values = f"loss {record.loss:.3f}  perplexity {record.perplexity:.4g}{scores}{best}"
         return f"valid at {record.step:,}: {values}"
     return f"end of training at step {record.step:,}: {END_REASONS[record.reason]}"
 

@@ -135,8 +135,8 @@ class TrainingRecipe(StrictModel):
     """Number of most recent checkpoints whose weights are averaged for `use: average`."""
     validation_beam_size: int = Field(default=1, ge=0, le=MAX_BEAM)
     """Beam size for the BLEU of a validation; 0 leaves BLEU out."""
-    best: Literal["loss", "bleu"] = "loss"
-    """Criterion for the best checkpoint and for early stopping."""
+    best: Literal["loss"] | _Metric = "loss"
+    """Criterion for the best checkpoint and for early stopping: the loss or a metric."""
     patience: int = Field(default=0, ge=0)
     """Number of validations without improvement after which training stops; 0 disables early
     stopping."""
@@ -156,8 +156,8 @@ class TrainingRecipe(StrictModel):
                 "`max_steps: 0` needs `use: last`, since nothing is validated",
             ),
             (
-                self.best == "bleu" and not self.validation_beam_size,
-                "`best: bleu` needs a `validation_beam_size` of 1 or more",
+                self.best != "loss" and not self.validation_beam_size,
+                f"`best: {self.best}` needs a `validation_beam_size` of 1 or more",
             ),
         )
         return self

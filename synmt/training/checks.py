@@ -17,6 +17,7 @@ from synmt.run_folder import Run
 from synmt.training.finished import has_finished
 from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
+from synmt.training.test_sets import validation_metrics
 from synmt.training.tree_sources import TreeRequirements, tree_requirements
 
 _logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def check_values(recipe: Recipe) -> Requirements:
                 allowed="Allowed: float32 and bf16",
             )
     options = options_of(recipe.evaluation)
-    in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
+    in_validation = validation_metrics(recipe.training)
     metrics = computed_here(recipe.evaluation.metrics)
     if len(metrics) < len(recipe.evaluation.metrics):
         _logger.info("BEER_HOME does not name a folder of BEER: `beer` is left out")

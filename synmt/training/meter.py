@@ -18,6 +18,9 @@ from synmt.errors import SynmtError, listed
 from synmt.training.distributed import Processes
 from synmt.training.records import StepRecord
 
+_MOST_SKIPPED = 50
+"""Steps in a row that fp16 may skip; a scale of 65,536 is 1 after 16 of them."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -63,6 +66,7 @@ class Meter:
     ) -> None:
         self.device, self.overflow, self._processes = device, overflow, processes or Processes()
         self._updates: list[Update] = []
+        self._skipped = 0
         self.restore([], {})
 
     def restore(self, steps: Sequence[Step], cost: Mapping[str, Any]) -> None:
@@ -103,6 +107,14 @@ class Meter:
                 {name: loss.item() for name, loss in batch.items()} for batch in update.losses
             ]
             norm = update.gradient_norm.item()
+            self._skipped = 0 if math.isfinite(norm) else self._skipped + 1
+            if self.overflow and self._skipped > _MOST_SKIPPED:
+                raise SynmtError(
+                    f"fp16 has skipped the last {self._skipped} steps: their gradients were not "
+                    f"finite, up to step {update.step}",
+                    do="Use `precision: bf16` or float32, or lower training.learning_rate. The "
+                    "last checkpoint is kept",
+                )
             if not (math.isfinite(norm) or self.overflow) or not all(
                 math.isfinite(batch["loss"]) for batch in losses
             ):
@@ -140,6 +152,7 @@ class Meter:
             gradient_norm=self.steps[-1].gradient_norm,
             tokens_per_second=self.tokens / max(self.seconds, 1e-9),
             memory=peak_memory(self.device),
+            skipped=sum(not math.isfinite(step.gradient_norm) for step in self.steps),
             **self._cost(),
         )
         self.restore([], {})

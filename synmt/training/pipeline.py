@@ -34,7 +34,7 @@ from synmt.training.preparation import Preparation, Prepared
 from synmt.training.records import EndRecord, Log, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.run_stages import RunStages, write_run_card
 from synmt.training.stages import estimate_all
-from synmt.training.test_sets import read_results, translate_tests, validation_bleu
+from synmt.training.test_sets import read_results, translate_tests, validation_scores
 from synmt.training.trainer import Trainer
 from synmt.training.tree_sources import tree_requirements
 
@@ -249,7 +249,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     )
     score = None
     if settings.validation_beam_size:
-        score = validation_bleu(recipe, prepared, valid, target)
+        score = validation_scores(recipe, prepared, valid, target)
     return Trainer(
         run,
         recipe,

@@ -3,8 +3,9 @@ if it is installed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,6 +47,8 @@ class StepRecord:
 
     These three count since the last record, or since training continued, without validation and
     checkpoints.
+
+    skipped: steps of fp16 that changed no weights, because their gradients were not finite.
     """
 
     step: int
@@ -59,6 +62,21 @@ class StepRecord:
     seconds: float
     processor_seconds: float
     tokens: int
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class ValidationScores:
+    """The validation text, translated and scored.
+
+    scores: by metric.
+    criterion: that of `training.best`; less is better.
+    samples: the first references, each with its translation.
+    """
+
+    scores: dict[str, float]
+    criterion: float
+    samples: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +84,8 @@ class ValidationRecord:
     """One validation.
 
     loss: per target piece, in nats, without smoothing.
-    bleu: of detokenized text; None if the recipe leaves it out.
+    bleu: of detokenized text; None if the recipe leaves translations out.
+    scores, samples: as in `ValidationScores`.
     decays: how often the schedule `plateau` has lowered the learning rate.
     """
 
@@ -76,6 +95,8 @@ class ValidationRecord:
     bleu: float | None
     best: bool
     decays: int = 0
+    scores: dict[str, float] = field(default_factory=dict)
+    samples: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -143,11 +164,13 @@ class Log:
             prefix = "validation" if isinstance(record, ValidationRecord) else "training"
             for name, value in _numbers(asdict(record)):
                 self._board.add_scalar(f"{prefix}/{name}", value, record.step)
+            for number, pair in enumerate(asdict(record).get("samples", ()), 1):
+                self._board.add_text(f"{prefix}/line {number}", "\n\n".join(pair), record.step)
             self._board.flush()
 
 
 def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
-    flat = {**record, **record.get("losses", {})}
+    flat = {**record, **record.get("losses", {}), **record.get("scores", {})}
     return [
         (name, float(value))
         for name, value in flat.items()

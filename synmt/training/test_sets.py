@@ -22,14 +22,17 @@ from synmt.files.schemas import ScoreOfTest
 from synmt.files.writing import remove, write_atomically, write_json
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.corpus import SplitFiles
-from synmt.recipe.schema import Recipe
+from synmt.recipe.schema import Recipe, TrainingRecipe
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
 from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.preparation import Prepared
-from synmt.training.records import ScoreRecord
+from synmt.training.records import ScoreRecord, ValidationScores
 from synmt.training.tree_sources import given_trees
+
+_SAMPLES = 3
+"""How many translations of the validation text the log keeps."""
 
 
 def translate_tests(
@@ -138,10 +141,17 @@ def read_results(run: Run) -> Iterator[ScoreRecord]:
             yield ScoreRecord(path.parent.name, metric, values["score"], values["signature"])
 
 
-def validation_bleu(
+def validation_metrics(settings: TrainingRecipe) -> list[str]:
+    """Name the metrics of a validation: BLEU and that of `best`, or none without translations."""
+    if not settings.validation_beam_size:
+        return []
+    return list(dict.fromkeys(["bleu", *[settings.best] * (settings.best != "loss")]))
+
+
+def validation_scores(
     recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
-) -> Callable[[Seq2Seq], float]:
-    """Make the function that translates the validation text and computes its BLEU."""
+) -> Callable[[Seq2Seq], ValidationScores]:
+    """Make the function that translates the validation text and scores it."""
     settings, tokenizer = recipe.evaluation, prepared.tokenizers["target"]
     on_tokens = settings.on == "tokens"
     corpus = prepared.corpus if on_tokens else prepared.raw
@@ -152,11 +162,18 @@ def validation_bleu(
     beam_size = {"beam_size": recipe.training.validation_beam_size}
     decoding = recipe.decoding.model_copy(update=beam_size)
 
-    bleu = make_metric("bleu", options_of(settings))
+    names = validation_metrics(recipe.training)
+    metrics = {name: make_metric(name, options_of(settings)) for name in names}
 
-    def translate_and_score(model: Seq2Seq) -> float:
+    def translate_and_score(model: Seq2Seq) -> ValidationScores:
         hypotheses = translate_batches(model, valid.once(), decoding, target)
         hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
-        return score(bleu, hypotheses, references).value
+        values = {
+            name: score(metric, hypotheses, references).value for name, metric in metrics.items()
+        }
+        [*_, last] = metrics
+        sign = -1 if metrics[last].higher_is_better else 1
+        pairs = list(zip(references, hypotheses, strict=True))[:_SAMPLES]
+        return ValidationScores(values, sign * values[last], pairs)
 
     return translate_and_score

@@ -39,7 +39,7 @@ from synmt.training.distributed import Processes
 from synmt.training.loss import Objective
 from synmt.training.meter import Meter, Update, perplexity
 from synmt.training.optimizer import gather_state, learning_rate, local_part, make_optimizer
-from synmt.training.records import EndRecord, LogRecord, ValidationRecord
+from synmt.training.records import EndRecord, LogRecord, ValidationRecord, ValidationScores
 
 _logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ _logger = logging.getLogger(__name__)
 class Trainer:
     """Trains one model and writes its checkpoints into one run folder.
 
-    score: translates the validation text and computes its BLEU; None leaves BLEU out.
+    score: translates the validation text and scores it; None leaves that out.
     stop: set it to save and stop after the current step.
     """
 
@@ -60,7 +60,7 @@ class Trainer:
         train: Reader,
         valid: Reader,
         device: torch.device,
-        score: Callable[[Seq2Seq], float] | None = None,
+        score: Callable[[Seq2Seq], ValidationScores] | None = None,
         processes: Processes | None = None,
     ) -> None:
         self.run, self.recipe, self.settings = run, recipe, recipe.training
@@ -236,8 +236,8 @@ class Trainer:
         # stored
         self._meter.read()
         loss = self.validate()
-        bleu = self.score(self.model) if self.score else None
-        value = -bleu if self.settings.best == "bleu" and bleu is not None else loss
+        found = self.score(self.model) if self.score else ValidationScores({}, loss)
+        value = loss if self.settings.best == "loss" else found.criterion
         better = math.isfinite(value) and (
             self.state.best_value is None or value < self.state.best_value
         )
@@ -251,7 +251,14 @@ class Trainer:
             self.state.waited += 1
             self.state.decays += self.settings.schedule == "plateau"
         return ValidationRecord(
-            self.state.step, loss, perplexity(loss), bleu, best > 0, self.state.decays
+            self.state.step,
+            loss,
+            perplexity(loss),
+            found.scores.get("bleu"),
+            best > 0,
+            self.state.decays,
+            found.scores,
+            found.samples,
         )
 
     def _reason_to_stop(self) -> str | None:

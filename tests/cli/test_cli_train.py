@@ -1,5 +1,7 @@
 """`synmt train` when it is killed, interrupted, started twice, or run with wrong values."""
 
+import json
+import math
 import re
 import shutil
 import signal
@@ -286,3 +288,19 @@ def test_a_finished_run_translates_test_sets_that_are_new_or_have_changed(finish
     (text / "test.de").write_text("Noch ein Satz.\n" * 4)
     train(finished, "tiny.yaml")
     assert (tests / "test/reference.txt").read_bytes() != (text / "test.de").read_bytes()
+
+
+def test_any_metric_chooses_the_best_checkpoint_and_the_log_keeps_samples(place):
+    changes = ("training.best=ter", "training.validate_every=2", "training.validation_beam_size=1")
+    done = synmt("-v", *scene(place, "ter", *changes)["arguments"])
+    assert done.returncode == 0, done.stderr
+    log = (place / "runs" / "ter" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [record for record in map(json.loads, log) if record["kind"] == "validation"]
+    scores = [record["scores"]["ter"] for record in found]
+    assert len(scores) > 1
+    lower = [score < min(scores[:before], default=math.inf) for before, score in enumerate(scores)]
+    assert [record["best"] for record in found] == lower
+    references = (place / "text" / "valid.de").read_text(encoding="utf-8").splitlines()
+    for record in found:
+        assert [pair[0] for pair in record["samples"]] == references[:3]
+        assert f"  translation  {record['samples'][0][1]}" in done.stderr.decode()

@@ -13,7 +13,7 @@ from synmt.data.stream import Reader
 from synmt.model.build import build
 from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.run_folder import Run
-from synmt.training.records import ValidationRecord
+from synmt.training.records import ValidationRecord, ValidationScores
 from synmt.training.trainer import Trainer
 
 
@@ -51,6 +51,16 @@ def make_model(recipe=None, pieces=PIECES):
     return build(recipe.model, recipe.syntax, source_pieces=pieces, target_pieces=pieces)
 
 
+def scores_of(bleu):
+    """Make the function of scores from one of BLEU."""
+
+    def scored(model):
+        value = bleu(model)
+        return ValidationScores({"bleu": value}, -value)
+
+    return scored
+
+
 def make_trainer(folder, recipe=None, score=None, processes=None):
     recipe = recipe or make_recipe()
     torch.manual_seed(recipe.training.seed)
@@ -61,7 +71,7 @@ def make_trainer(folder, recipe=None, score=None, processes=None):
         train=Reader(CopyTask(), recipe.training),
         valid=Reader(CopyTask(10, seed=9), recipe.training),
         device=torch.device("cpu"),
-        score=score,
+        score=score and scores_of(score),
         processes=processes,
     )
 

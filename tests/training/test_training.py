@@ -27,6 +27,7 @@ from small import LSTM_SIZE, PIECES
 from synmt.data import stream
 from synmt.data.epoch import plan_batches
 from synmt.data.stream import Position, Reader, prefetch
+from synmt.errors import SynmtError
 from synmt.model.weights import average_weights, load_weights, save_weights
 from synmt.run_folder import Run
 from synmt.training.checkpoint import regular_checkpoints
@@ -79,6 +80,23 @@ def test_it_learns_to_copy_in_half_precision_too(tmp_path, precision):
     trainer = make_trainer(tmp_path, recipe)
     before = trainer.validate()
     assert validations_of(trainer.train())[-1].loss < min(before, math.log(PIECES))
+
+
+def test_steps_that_fp16_skips_are_counted_and_limited():
+    meter = Meter(torch.device("cpu"), overflow=True)
+    losses = {"loss": torch.ones(()), "nll": torch.ones(())}
+
+    def add(*norms):
+        for norm in norms:
+            meter.add(Update(1, [losses], [0], 1, 1, 0.1, torch.tensor(norm)))
+        meter.read()
+
+    add(1.0, math.inf, 1.0, math.inf)
+    assert meter.record(4).skipped == 2
+    # the one above is the first of them in a row
+    add(*[math.inf] * 49)
+    with pytest.raises(SynmtError, match="fp16 has skipped the last 51 steps"):
+        add(math.inf)
 
 
 def test_batches_can_be_taken_up_at_any_position():
