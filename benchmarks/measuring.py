@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
-import re
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -78,23 +75,6 @@ def arguments(doc: str | None, *files: str, **options: Any) -> argparse.Namespac
             settings |= {"default": default, "help": f"default: {default}"}
         parser.add_argument(f"--{name.replace('_', '-')}", **settings)
     return parser.parse_args()
-
-
-def machine() -> dict[str, Any]:
-    """Name what figures depend on beside the data: the commit, with `-dirty` if files have changed,
-    the release of torch, the processor and its threads; None for what cannot be found."""
-    import torch
-
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    found = subprocess.run(git, capture_output=True, text=True, check=False)
-    facts = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    named = re.search(r"^model name\s*: (.*)", facts, flags=re.MULTILINE)
-    return {
-        "commit": found.stdout.strip() or None,
-        "torch": torch.__version__,
-        "processor": named[1] if named else platform.processor() or None,
-        "threads": torch.get_num_threads(),
-    }
 
 
 def now(device: Device) -> float:

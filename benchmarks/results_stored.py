@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from measuring import machine
 
 from synmt import __version__
 from synmt.errors import SynmtError
@@ -32,6 +31,7 @@ from synmt.evaluation.cost import run_cost
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.files.json_files import read_json
 from synmt.files.reading import read_lines
+from synmt.machine import machine
 from synmt.run_folder import Run
 
 _SPENT = ("seconds", "processor_seconds", "tokens", "memory")
@@ -41,12 +41,13 @@ AGAIN = "Remove it, and its run, to measure again"
 def measure(run: Run) -> dict[str, Any]:
     """Collect what is stored of a finished run."""
     cost, recipe, info = run_cost(run), run.recipe(), dict[str, Any](run.info())
-    parser = info.get("parser")
+    parser, here = info.get("parser"), machine()
     return {
         "seed": recipe.training.seed,
         "architecture": recipe.model.architecture,
         "synmt": __version__,
-        **machine(),
+        **{key: here[key] for key in ("commit", "processor", "threads")},
+        "torch": info["torch"],
         "device": ", ".join(info["devices"]),
         "precision": recipe.training.precision,
         "text": text_hash(info["inputs"]),

@@ -7,6 +7,7 @@ commands that need them.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any
@@ -115,7 +116,12 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"synmt {__version__}")
+        if "--json" in sys.argv:
+            from synmt.machine import machine
+
+            console.print_json(machine())
+        else:
+            print(f"synmt {__version__}")
         raise typer.Exit
 
 
@@ -146,6 +152,14 @@ def options(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="With --version: also those of packages, the commit, the processor and GPUs, for "
+            "reports of faults.",
+        ),
+    ] = False,
     docs: Annotated[
         str | None,
         typer.Option(
@@ -169,6 +183,9 @@ def options(
     ] = False,
 ) -> None:
     """Neural machine translation that uses syntax: raw text in, translations and scores out."""
+    if as_json:
+        do = "Put it after the command, `synmt score --json …`"
+        raise UsageError("--json needs --version here", do=do)
     console.configure(quiet=quiet, verbose=verbose, debug=debug, log_file=log_file)
     show_progress_with(console.progress)
 

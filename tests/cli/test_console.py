@@ -2,6 +2,7 @@
 pipe anywhere."""
 
 import io
+import json
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from importlib import import_module
+from importlib.metadata import version
 
 import pytest
 import typer
@@ -307,3 +309,9 @@ def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_them_as_they_are(
     assert out.count(SHOWN) == 9
     assert SHOWN in errors
     assert not set("\x07\x9b\u202e\x7f") & set(out + errors)
+
+
+def test_a_report_of_a_fault_can_say_what_it_was_found_with():
+    found = json.loads(succeed("--version", "--json").stdout)
+    assert (found["synmt"], found["packages"]["torch"]) == (__version__, version("torch"))
+    assert b"--json needs --version here" in synmt("--json", "train", "--list").stderr
