@@ -24,7 +24,7 @@ PACKAGE = ROOT / "synmt"
 ORDER = (
     ("errors",),
     ("options",),
-    ("arrays", "files", "recipe", "speed"),
+    ("arrays", "files", "machine", "recipe", "speed"),
     ("reporting",),
     ("parallel", "syntax"),
     ("controlled",),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, Cluster, Device
-from synmt.cli.options import Typed, command
+from synmt.cli.options import TableOptions, Typed, command
 from synmt.errors import UsageError
 from synmt.files.writing import is_stream
 from synmt.options import Option
@@ -36,6 +36,14 @@ class ParseArguments:
             "output.",
             names="--output -o",
             metavar="FILE",
+        ),
+    ] = None
+    gold: Annotated[
+        Path | None,
+        Option(
+            "Parse the text of this treebank instead, and compare the trees with its own: UAS, LAS "
+            "and words per second.",
+            metavar="FILE.conllu",
         ),
     ] = None
     language: Annotated[
@@ -83,10 +91,11 @@ class ParseArguments:
 
 
 _FOR_FILES = ("workers", "shard_lines", "overwrite", "cluster")
+_FOR_TEXT = (*_FOR_FILES, "source", "output", "arcs", "features", "pretokenized")
 
 
 @command
-def parse(options: ParseArguments, typed: Typed) -> None:
+def parse(options: ParseArguments, tables: TableOptions, typed: Typed) -> None:
     """Parse raw text: one dependency tree for each line, in CoNLL-U.
 
     With -o, the text is parsed in shards: after an interruption, the same command continues with
@@ -95,12 +104,20 @@ def parse(options: ParseArguments, typed: Typed) -> None:
     A model that is missing is downloaded; SYNMT_OFFLINE=1 forbids that.
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
+
+    Example: [bold]synmt parse --gold en_ewt-ud-test.conllu --parser official[/]
     """
     from synmt.files.language import warn_of_file
     from synmt.parsing.official import fetch
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.data import parser_model
 
+    for name in _FOR_TEXT if options.gold else ():
+        if name in typed:
+            raise UsageError(f"{typed[name]} does not apply to --gold", do="Leave one of them out")
+    for name in () if options.gold else ("kind", "as_json"):
+        if name in typed:
+            raise UsageError(f"{typed[name]} needs --gold", do="Trees are always CoNLL-U")
     output = None if str(options.output) == "-" else options.output
     in_shards = output is not None and not is_stream(output)
     for name in () if in_shards else _FOR_FILES:
@@ -117,6 +134,11 @@ def parse(options: ParseArguments, typed: Typed) -> None:
         arcs=options.arcs,
         pretokenized=options.pretokenized,
     )
+    if options.gold:
+        from synmt.parsing.gold import score_parser
+
+        console.show_reports({"parser": score_parser(parser, options.gold)}, tables.format)
+        return
     parser = parser.with_features() if options.features else parser
     if options.source != "-":
         warn_of_file(Path(options.source), options.language)
