@@ -123,7 +123,7 @@ class Run:
 
     def write_info(self, **values: Any) -> None:
         """Set values of run.json."""
-        info: dict[str, Any] = {**(self.info() if self.exists() else {"format": FORMAT}), **values}
+        info = {**(self.info() if self.exists() else {"format": FORMAT}), **values}
         info["checksum"] = _checksum(info)
         write_json(self.folder / "run.json", info, indent=1, ensure_ascii=False)
 

@@ -92,7 +92,7 @@ class TreeProvider:
         number: line number of the first line, for messages.
         """
         self._warn_of_lacking(given)
-        no_trees: Trees = [None] * len(lines)
+        no_trees = [None] * len(lines)
         by_parser: dict[str, Trees] = {}
         for key in dict.fromkeys(model.parser_key for model in self._models if model.reads_trees):
             by_parser[key] = self._complete(key, lines, given, number)

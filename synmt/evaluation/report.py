@@ -65,7 +65,7 @@ def _score_table(comparison: SystemComparison) -> Table:
     for results in comparison.results.values():
         metric = results[0].seeds[0].metric.title
         for system, result in zip(systems, results, strict=True):
-            row: list[Value] = [system.name, metric, result.value, result.interval]
+            row = [system.name, metric, result.value, result.interval]
             row.append(result.spread.deviation if len(result.seeds) > 1 else None)
             row += [result.difference, result.comparison and result.comparison.interval]
             rows.append([*row, *map(result.p_values.get, TESTS)])

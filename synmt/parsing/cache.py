@@ -110,7 +110,7 @@ class CachedParser:
 def encode_parse(parse: Parse) -> bytes:
     """Serialize a tree without its words, which are those of the line at its spans."""
     arcs = parse.arcs
-    names: dict[str, Any] = {
+    names = {
         "relations": parse.relations,
         "tags": parse.tags,
         "names": arcs and list(arcs.names),

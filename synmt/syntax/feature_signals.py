@@ -36,16 +36,16 @@ FeatureValues = Mapping[str, tuple[str, ...]]
 STORED = ("case", *FEATURES, SCENES)
 """Values that an annotation stores only for systems that read them."""
 
-UNIVERSAL_TAGS: tuple[str, ...] = (
+UNIVERSAL_TAGS = (
     *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
     *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
 )
 """The tags of Universal Dependencies."""
 
-CASES: tuple[str, ...] = ("none", "lower", "capital", "upper", "mixed")
+CASES = ("none", "lower", "capital", "upper", "mixed")
 """How a word is written: without letters, `monkey`, `Monkey` or `I`, `UN`, `iPhone`."""
 
-PLACES: tuple[str, ...] = ("O", "B", "I", "E")
+PLACES = ("O", "B", "I", "E")
 """The place of a piece: the whole word; at its beginning, inside, at its end (Sennrich & Haddow,
 2016)."""
 
