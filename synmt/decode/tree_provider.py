@@ -38,7 +38,7 @@ class TreeProvider:
 
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
         self._models, self._device, self._cached = models, device, cached
-        self._needs_arcs = any(model.needs_arcs for model in models)
+        self._needs_arcs = any(model.reading.arcs and not model.reading.certain for model in models)
         self._unseen = {name for model in models for name in model.features}
         self._parsers: dict[str, StanzaParser] = {}
         self._caches: dict[str, CachedParser] = {}

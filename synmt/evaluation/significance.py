@@ -73,21 +73,10 @@ def difference_columns(
     ]
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Mean and variation of the scores of a system's seeds.
-
-    deviation: standard deviation, with n - 1 in the denominator; 0 for a single seed.
-    """
-
-    mean: float
-    deviation: float
-
-
-def spread(scores: Sequence[float]) -> Spread:
-    """Describe the scores of a system's seeds."""
-    deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
-    return Spread(float(np.mean(scores)), deviation)
+def deviation(scores: Sequence[float]) -> float | None:
+    """Compute the standard deviation of the scores of a system's seeds, with one degree of freedom
+    less; None for a single seed."""
+    return float(np.std(scores, ddof=1)) if len(scores) > 1 else None
 
 
 def seeded_bootstrap(
@@ -119,7 +108,6 @@ def compare_on_resamples(
     aggregate: Aggregate,
     *,
     samples: int = SAMPLES,
-    seed: int = SEED,
 ) -> list[Comparison]:
     """Compare each system with the first one, all on the same resamples of segments: a list of one
     entry less.
@@ -127,14 +115,14 @@ def compare_on_resamples(
     systems: for each seed of a system the statistics of the same segments, (N, S).
     """
     scores = bootstrap_scores(
-        [of_seed for seeds in systems for of_seed in seeds], aggregate, samples=samples, seed=seed
+        [of_seed for seeds in systems for of_seed in seeds], aggregate, samples=samples
     )  # (R, M)
     base, *others = np.split(
         scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1
     )  # (R, n) each
     means = [np.mean([aggregate(statistics.sum(0)) for statistics in seeds]) for seeds in systems]
     return [
-        seeded_bootstrap(base, other, float(mean - means[0]), seed=seed)
+        seeded_bootstrap(base, other, float(mean - means[0]))
         for other, mean in zip(others, means[1:], strict=True)
     ]
 

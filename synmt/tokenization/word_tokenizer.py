@@ -121,11 +121,6 @@ class WordTokenizer:
         """Whether lines become words, with a space between two."""
         return self.recipe.tokenizes
 
-    @property
-    def learns_case(self) -> bool:
-        """Whether a truecase model is still to be learned."""
-        return self.recipe.truecase and self.truecaser is None
-
     def tokenize(self, line: str) -> str:
         """Write the words of a line with a space between two."""
         return self.tokenize_lines([line])[0]

@@ -19,7 +19,13 @@ from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Score, score_counted
-from synmt.evaluation.significance import FEW_SEEDS, Comparison, compare_on_resamples, holm, spread
+from synmt.evaluation.significance import (
+    FEW_SEEDS,
+    Comparison,
+    compare_on_resamples,
+    deviation,
+    holm,
+)
 from synmt.reporting.figures import INK, series_style
 from synmt.reporting.progress import progress
 from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
@@ -90,7 +96,7 @@ def results_table(
         base = group.results[0]
         for name, result in zip(systems, group.results, strict=True):
             row = [group.name, *group.sizes, name, result.exact, result.value, result.interval]
-            row.append(spread(result.seeds).deviation if len(result.seeds) > 1 else None)
+            row.append(deviation(result.seeds))
             row.append(None if result is base else result.value - base.value)
             if result.comparison:
                 row += [result.comparison.interval, next(corrected)]
