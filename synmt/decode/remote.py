@@ -119,7 +119,7 @@ def shared_translator(
 def translate_windows(
     shared: SharedTranslator,
     windows: Iterable[list[Request]],
-    finished: FinishedWindows | None,
+    finished: FinishedWindows | None = None,
 ) -> Iterator[tuple[list[Request], list[Translation]]]:
     """Translate windows of words in their order.
 

@@ -183,8 +183,8 @@ def approximate_randomization(
     system: Sequence[DoubleArray],
     aggregate: Aggregate,
     *,
-    samples: int = SWAPS,
-    seed: int = SEED,
+    samples: int,
+    seed: int,
 ) -> float:
     """Compute the two-sided p-value of a difference by exchanging translations (Riezler & Maxwell,
     2005).
@@ -255,8 +255,10 @@ def paired_t_test(base: DoubleArray, system: DoubleArray) -> float:
     differences = system - base  # (N,)
     if len(differences) < 2 or abs(differences.mean()) <= _ROUNDING:
         return 1.0
-    result: Any = stats.ttest_1samp(differences, 0.0) if differences.std() > _ROUNDING else None
-    return float(result.pvalue) if result else 0.0
+    if differences.std() <= _ROUNDING:
+        return 0.0
+    result: Any = stats.ttest_1samp(differences, 0.0)
+    return float(result.pvalue)
 
 
 def welch_test(base: Sequence[float], system: Sequence[float]) -> float:

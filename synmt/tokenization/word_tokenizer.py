@@ -165,7 +165,7 @@ RAW = WordTokenizer(TextRecipe(), "", ParserRecipe())
 
 
 def make_tokenizer(
-    recipe: Recipe, side: Side, truecaser: Truecaser | None = None, *, space: str = ""
+    recipe: Recipe, side: Side, truecaser: Truecaser | None, *, space: str = ""
 ) -> WordTokenizer:
     """Make the tokenizer of one side; raises SynmtError if its tokenizer cannot be loaded.
 
