@@ -27,12 +27,14 @@ from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import (
     SWAPS,
     Comparison,
+    Spread,
     approximate_randomization,
     bootstrap_scores,
     kolmogorov_smirnov,
     paired_t_test,
     resample_seeds,
     seeded_bootstrap,
+    spread,
     welch_test,
 )
 from synmt.evaluation.spaces import warn_of_unspaced
@@ -111,14 +113,14 @@ class SystemResult(WithInterval):
     p_values: dict[str, float | None] = field(default_factory=dict)
 
     @property
-    def values(self) -> list[float]:
-        """The score of each seed."""
-        return [score.value for score in self.seeds]
+    def spread(self) -> Spread:
+        """Mean and variation over the seeds."""
+        return spread([score.value for score in self.seeds])
 
     @property
     def value(self) -> float:
-        """The system's score: the mean over its seeds."""
-        return float(np.mean(self.values))
+        """The system's score."""
+        return self.spread.mean
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from synmt.evaluation.comparison import TESTS, SystemComparison
 from synmt.evaluation.cost import cost_table, run_cost
-from synmt.evaluation.significance import FEW_SEEDS, deviation, difference_columns
+from synmt.evaluation.significance import FEW_SEEDS, difference_columns
 from synmt.files.writing import write_output
 from synmt.reporting.values import Column, Report, Table, Value, text_column
 from synmt.run_folder import Run
@@ -66,7 +66,7 @@ def _score_table(comparison: SystemComparison) -> Table:
         metric = results[0].seeds[0].metric.title
         for system, result in zip(systems, results, strict=True):
             row = [system.name, metric, result.value, result.interval]
-            row.append(deviation(result.values))
+            row.append(result.spread.deviation if len(result.seeds) > 1 else None)
             row += [result.difference, result.comparison and result.comparison.interval]
             rows.append([*row, *map(result.p_values.get, TESTS)])
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()

@@ -73,10 +73,21 @@ def difference_columns(
     ]
 
 
-def deviation(scores: Sequence[float]) -> float | None:
-    """Compute the standard deviation of the scores of a system's seeds, with one degree of freedom
-    less; None for a single seed."""
-    return float(np.std(scores, ddof=1)) if len(scores) > 1 else None
+@dataclass(frozen=True)
+class Spread:
+    """Mean and variation of the scores of a system's seeds.
+
+    deviation: standard deviation, with n - 1 in the denominator; 0 for a single seed.
+    """
+
+    mean: float
+    deviation: float
+
+
+def spread(scores: Sequence[float]) -> Spread:
+    """Describe the scores of a system's seeds."""
+    deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
+    return Spread(float(np.mean(scores)), deviation)
 
 
 def seeded_bootstrap(

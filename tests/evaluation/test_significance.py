@@ -11,11 +11,11 @@ from synmt.evaluation.comparison import TESTS, SignificancePlan, compare_scores
 from synmt.evaluation.metrics import make_metric, score
 from synmt.evaluation.significance import (
     approximate_randomization,
-    deviation,
     holm,
     kolmogorov_smirnov,
     paired_t_test,
     resample_seeds,
+    spread,
     swapped_differences,
     welch_test,
 )
@@ -93,9 +93,11 @@ def test_without_variance_p_is_0_for_a_difference_and_1_for_none():
 
 
 def test_the_spread_of_seeds_by_hand():
-    # the mean is 26; (2² + 1² + 3²) / 2 = 7
-    assert deviation([24.0, 25.0, 29.0]) == pytest.approx(7**0.5)
-    assert deviation([24.0]) is None
+    found = spread([24.0, 25.0, 29.0])
+    # (2² + 1² + 3²) / 2 = 7
+    assert found.mean == 26
+    assert found.deviation == pytest.approx(7**0.5)
+    assert spread([24.0]).deviation == 0
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 4])

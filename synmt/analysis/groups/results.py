@@ -23,8 +23,8 @@ from synmt.evaluation.significance import (
     FEW_SEEDS,
     Comparison,
     compare_on_resamples,
-    deviation,
     holm,
+    spread,
 )
 from synmt.reporting.figures import INK, series_style
 from synmt.reporting.progress import progress
@@ -96,7 +96,7 @@ def results_table(
         base = group.results[0]
         for name, result in zip(systems, group.results, strict=True):
             row = [group.name, *group.sizes, name, result.exact, result.value, result.interval]
-            row.append(deviation(result.seeds))
+            row.append(spread(result.seeds).deviation if len(result.seeds) > 1 else None)
             row.append(None if result is base else result.value - base.value)
             if result.comparison:
                 row += [result.comparison.interval, next(corrected)]
