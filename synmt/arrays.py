@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,11 @@ DoubleArray = npt.NDArray[np.float64]
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
+
+
+def int_pairs(rows: Sequence[Any]) -> IntArray:
+    """Make the array of pairs of integers, such as spans: (N, 2), also of no pair."""
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
 def json_text(value: Any, **layout: Any) -> str:

@@ -123,7 +123,7 @@ class Run:
 
     def write_info(self, **values: Any) -> None:
         """Set values of run.json."""
-        info: dict[str, Any] = {**(self.info() if self.exists() else {"format": FORMAT}), **values}
+        info = {**(self.info() if self.exists() else {"format": FORMAT}), **values}
         info["checksum"] = _checksum(info)
         write_json(self.folder / "run.json", info, indent=1, ensure_ascii=False)
 
@@ -188,7 +188,7 @@ class Run:
 
     def _best(self, last: Path) -> Path:
         """Find the best checkpoint, by the state of the last one."""
-        best = read_state(last).get("best_step")
+        best = read_json(last / "state.json", State).get("best_step")
         if not best:
             raise SynmtError(
                 "no validation has given a finite value yet, so there is no best checkpoint",
@@ -258,11 +258,6 @@ def _newest_finished(root: Path) -> Path:
             do="Train one, for example `synmt train quickstart`, or name one with `--run`",
         )
     return max(finished)[1]
-
-
-def read_state(checkpoint: Path) -> State:
-    """Read the training state of a checkpoint."""
-    return read_json(checkpoint / "state.json", State)
 
 
 def _checksum(info: Mapping[str, Any]) -> str:

@@ -16,7 +16,6 @@ from tiny import snapshot, write_lines
 
 from synmt.corpora.resolve import Corpus
 from synmt.errors import SynmtError
-from synmt.model.weights import save_weights
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import TrainingRecipe
@@ -124,12 +123,6 @@ def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function)
         save(saved, 4)
     assert snapshot(saved.folder) == before
     assert saved.checkpoints() == [saved.checkpoint(2)]
-
-
-def test_weights_that_cannot_be_written_are_a_message(tmp_path):
-    path = tmp_path / "none" / "model.safetensors"
-    message = "model.safetensors: cannot write: No such file or directory. Make room or choose"
-    assert_fails(message, save_weights, small_model(), path)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.analysis.options import SystemOptions
+from synmt.analysis.options import CompareOptions, RobustnessOptions, SystemOptions
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs
@@ -128,10 +128,10 @@ def describe_trees(translator: Translator, text: ParsedText) -> str:
 
 
 def scoring_options(
-    outputs: Outputs, tokenize: str | None, lowercase: bool | None
+    outputs: Outputs, options: SystemOptions | CompareOptions | RobustnessOptions
 ) -> MetricOptions:
     """Choose how to score: as the user says, else as the run's recipe does."""
-    return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
+    return outputs.scoring.updated(tokenize=options.tokenize, lowercase=options.lowercase)
 
 
 _Group = tuple[str, list[Path]]

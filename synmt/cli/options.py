@@ -166,7 +166,7 @@ def command(
         use_threads(values["threads"])
         verify_large_files(values["verify"])
         own_values = {parameter.name: values[parameter.name] for parameter in own}
-        arguments: dict[str, Any] = {"values": own_values, "typed": typed_options(context)}
+        arguments = {"values": own_values, "typed": typed_options(context)}
         with allowing_code(values["allow_code"]):
             for name, record in records.items():
                 # what was not typed, and has no default, has that of the record

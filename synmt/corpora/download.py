@@ -128,7 +128,7 @@ def _local_copy(file: RemoteFile) -> Path:
 
 def _check(file: RemoteFile, path: Path, hashed: Callable[[Path], str]) -> None:
     """Compare a local file with what is known of it."""
-    measures: tuple[tuple[str, int | str, Callable[[Path], int | str]], ...] = (
+    measures = (
         ("size", file.size, _size),
         ("SHA-256", file.sha256, hashed),
         ("MD5", file.md5, _md5),

@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from importlib import import_module
 from itertools import zip_longest
@@ -129,7 +129,7 @@ def _segments(lines: Iterable[str]) -> Iterator[str]:
         yield unescape(match[1])
 
 
-_SIDES: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
+_SIDES = {
     "txt": iter,
     "raw": iter,
     "tags": _tags,

@@ -7,7 +7,6 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from synmt.corpora.corpus import corpus_folders, files_in, in_any
 from synmt.corpora.download import RemoteFile
@@ -94,7 +93,7 @@ class KnownText:
         """Write the missing files of a plan; they get their names when all of them are complete."""
         counts, names = Counter[str](), replace(self, splits=plan.splits).missing()
         with ExitStack() as stack:
-            streams: dict[str, IO[str]] = {
+            streams = {
                 name: stack.enter_context(write_atomically(self.folder / name)) for name in names
             }
             pairs = plan.pairs(self.languages)

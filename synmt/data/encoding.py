@@ -178,7 +178,7 @@ def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
         reasons.update({**count_reasons(codes), "kept": 0})
     for facts in shards:
         reasons.update(facts["reasons"])
-    summary: dict[str, Any] = {
+    summary = {
         name: np.sum([facts[name] for facts in shards], axis=0).tolist()
         for name in ("cut", "words", "pieces", "unknown")
     }

@@ -85,20 +85,13 @@ def _judge_chunk(task: tuple[FilterRecipe, Pair], chunk: PairChunk) -> tuple[Cod
     pairs = chunk.pairs()
     codes = np.array([_judge(pair, filters) for pair in pairs], dtype=np.uint8)
     if filters.language:
+        import py3langid
+
         for row in np.flatnonzero(codes == KEPT).tolist():
-            if _is_foreign(pairs[row], languages):
+            if tuple(py3langid.classify(text)[0] for text in pairs[row]) != languages:
                 codes[row] = LANGUAGE
     kept_rows = np.flatnonzero(codes == KEPT).tolist() if filters.duplicates else []
     return codes, np.array([_hash(pairs[row]) for row in kept_rows], dtype=np.uint64)
-
-
-def _is_foreign(pair: Pair, languages: Pair) -> bool:
-    import py3langid
-
-    return any(
-        py3langid.classify(text)[0] != language
-        for text, language in zip(pair, languages, strict=True)
-    )
 
 
 def _judge(pair: Pair, filters: FilterRecipe) -> int:

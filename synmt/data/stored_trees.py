@@ -156,7 +156,7 @@ class TreeColumns:
     def add(self, tree: Parse, places: Mapping[str, IntArray | int]) -> None:
         """Append the tree of the next row, and what links its words and pieces."""
         unknown = ["_"] * len(tree)
-        row: dict[str, Any] = {"parents": tree.parents, **places}
+        row = {"parents": tree.parents, **places}
         if self._constituents:
             assert tree.constituents is not None
             row |= zip(_CONSTITUENTS, tree.constituents.T, strict=True)

@@ -92,10 +92,10 @@ class Reader:
             yield collate(examples, **self.reading), after
 
 
-def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:
+def prefetch(items: Iterator[T]) -> Generator[T, None, None]:
     """Read items in a thread, a few ahead, so that reading and computing overlap."""
     with ThreadPoolExecutor(1) as thread:
-        pending = deque(thread.submit(next, items, _END) for _ in range(ahead))
+        pending = deque(thread.submit(next, items, _END) for _ in range(4))
         try:
             while (item := pending.popleft().result()) is not _END:
                 pending.append(thread.submit(next, items, _END))

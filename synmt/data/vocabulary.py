@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
-from synmt.arrays import IntArray, Side
+from synmt.arrays import IntArray, Side, int_pairs
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.writing import write_atomically
@@ -332,4 +332,4 @@ def truncate(ids: list[int], longest: int, tail: int) -> list[int]:
 
 
 def _pieces(ids: list[int], spans: list[tuple[int, int]]) -> Pieces:
-    return Pieces(np.array(ids, dtype=np.int32), np.array(spans, dtype=np.int64).reshape(-1, 2))
+    return Pieces(np.array(ids, dtype=np.int32), int_pairs(spans))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from torch import Tensor
 
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import DoubleArray, IntArray, int_pairs
 from synmt.data.vocabulary import word_of
 
 Pair = tuple[int, int]
@@ -74,9 +74,7 @@ def attention_to_source(cross: Mapping[int, Tensor]) -> DoubleArray:
 
 def whitespace_words(line: str) -> IntArray:
     """Find the words between Unicode whitespace, as `str.split` does: (W, 2) characters."""
-    return np.array([match.span() for match in re.finditer(r"\S+", line)], dtype=np.int64).reshape(
-        -1, 2
-    )
+    return int_pairs([match.span() for match in re.finditer(r"\S+", line)])
 
 
 def pharaoh(pairs: Iterable[Pair]) -> str:

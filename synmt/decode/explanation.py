@@ -31,7 +31,7 @@ from synmt.model.heads import choose_heads, head_weights, learned_heads
 from synmt.model.seq2seq import Seq2Seq
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.drawing import TreeDrawing, draw_svg
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, words_at
 from synmt.syntax.trees import collapse, maximum_spanning_tree
 
 _DIGITS = 4
@@ -200,7 +200,7 @@ def explain(
     found = replace(
         known,
         pieces=list(zip(read, owners.tolist(), strict=True)),
-        words=[candidate.text[start:end] for start, end in written.tolist()],
+        words=words_at(candidate.text, written),
         alignment=best_pairs(soft),
         log_probabilities=list(zip(predicted, forced.log_probabilities.tolist(), strict=True)),
         gates=gates,

@@ -150,7 +150,7 @@ def zip_windows(
 
     what: the name of the others in that message.
     """
-    rest: Iterator[U | None] = repeat(None) if others is None else iter(others)
+    rest = repeat(None) if others is None else iter(others)
     count = 0
     for window in windows:
         others_of_window = list(islice(rest, len(window)))

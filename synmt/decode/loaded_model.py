@@ -86,11 +86,6 @@ class LoadedModel:
         return bool(self.reading.signals) or self.linearises
 
     @property
-    def needs_arcs(self) -> bool:
-        """Whether the trees have to come with arc probabilities."""
-        return self.reading.arcs and not self.reading.certain
-
-    @property
     def features(self) -> list[str]:
         """The features of words that the trees have to give."""
         return [*self.reading.of_parser, *[SCENES] * self.reading.scenes]

@@ -105,7 +105,7 @@ def add_trees(requests: Windows, path: Path, field: Literal["tree", "other_tree"
         ]
 
 
-def format_text(translation: Translation, *, n_best: bool = False, scores: bool = False) -> str:
+def format_text(translation: Translation, *, n_best: bool, scores: bool) -> str:
     """Format a translation as a line, or with `n_best` as a list in the format of Moses, a line
     each.
 
@@ -136,7 +136,7 @@ def format_number(value: float) -> str:
     return f"{round(value, 4) + 0.0:.4f}"
 
 
-def format_json(request: Request, translation: Translation, *, n_best: bool = False) -> str:
+def format_json(request: Request, translation: Translation, *, n_best: bool) -> str:
     """Format an input object with its translation as a line; `n_best` lists all candidates."""
     best = translation.best
     fields = _candidate_fields(best)

@@ -21,9 +21,7 @@ from itertools import accumulate
 from os.path import commonprefix
 from typing import Literal
 
-import numpy as np
-
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, int_pairs
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.alignment import Pair
 from synmt.decode.inputs import Request, Source
@@ -158,7 +156,7 @@ def piece_spans(pieces: tuple[int, ...], vocabulary: Vocabulary) -> IntArray:
     parts = (_joined(pieces[:end], vocabulary) for end in range(1, len(pieces)))
     shared = (len(commonprefix([text, part])) for part in parts)  # noqa: RUF071
     ends = [*accumulate(shared, max), len(text)][: len(pieces)]
-    return np.array(list(zip([0, *ends], ends, strict=False)), dtype=np.int64).reshape(-1, 2)
+    return int_pairs(list(zip([0, *ends], ends, strict=False)))
 
 
 def _joined(pieces: Sequence[int], vocabulary: Vocabulary) -> str:
@@ -167,7 +165,7 @@ def _joined(pieces: Sequence[int], vocabulary: Vocabulary) -> str:
     return vocabulary.decode(pieces).replace("\n", " ").replace("\r", " ")
 
 
-def degenerate(source: str, translation: str, *, at_limit: bool = False) -> Reason | None:
+def degenerate(source: str, translation: str, *, at_limit: bool) -> Reason | None:
     """Find out why the translation of a source with text is degenerate; None if it is not.
 
     at_limit: the translation has as many pieces as the search allows.

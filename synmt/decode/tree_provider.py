@@ -38,7 +38,7 @@ class TreeProvider:
 
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
         self._models, self._device, self._cached = models, device, cached
-        self._needs_arcs = any(model.needs_arcs for model in models)
+        self._needs_arcs = any(model.reading.arcs and not model.reading.certain for model in models)
         self._unseen = {name for model in models for name in model.features}
         self._parsers: dict[str, StanzaParser] = {}
         self._caches: dict[str, CachedParser] = {}
@@ -92,7 +92,7 @@ class TreeProvider:
         number: line number of the first line, for messages.
         """
         self._warn_of_lacking(given)
-        no_trees: Trees = [None] * len(lines)
+        no_trees = [None] * len(lines)
         by_parser: dict[str, Trees] = {}
         for key in dict.fromkeys(model.parser_key for model in self._models if model.reads_trees):
             by_parser[key] = self._complete(key, lines, given, number)

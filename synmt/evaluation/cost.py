@@ -150,7 +150,8 @@ def _ratio(over: float | None, under: float | None) -> float | None:
 def cost_table(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Table:
     """Make the table of systems with the costs of their seeds, which are averaged."""
     baseline, first = systems[0]
-    goal = _mean([_best_loss(cost) for cost in first])
+    best = [min((loss for _, loss in cost["validation"]), default=None) for cost in first]
+    goal = _mean(best)
     rows = list[list[Value]]()
     for name, costs in systems:
         means = [_mean([cost[column.name] for cost in costs]) for column in _COLUMNS]
@@ -158,10 +159,6 @@ def cost_table(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Table:
     about = f"first validation with the lowest loss of {baseline} or a lower one"
     columns = [text_column("system"), *_COLUMNS, count_column("steps to loss", about=about)]
     return Table(columns=columns, rows=rows).without_empty_columns()
-
-
-def _best_loss(cost: RunCost) -> float | None:
-    return min((loss for _, loss in cost["validation"]), default=None)
 
 
 def _steps_to(goal: float | None, cost: RunCost) -> int | None:

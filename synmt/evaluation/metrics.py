@@ -89,6 +89,11 @@ class Metric(ABC):
     def aggregate(self, totals: DoubleArray) -> float:
         """Compute the score of a group of segments from the sum of its statistics: (S,)."""
 
+    @property
+    def label(self) -> str:
+        """The name with the signature, for notes."""
+        return f"{self.title}|{self.signature}"
+
     def details(self, totals: DoubleArray) -> dict[str, float]:
         """Compute the components of the score of a group, such as precisions; most metrics have
         none."""

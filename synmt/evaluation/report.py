@@ -15,7 +15,7 @@ from synmt.reporting.values import Column, Report, Table, Value, text_column
 from synmt.run_folder import Run
 
 
-def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
+def score_report(comparison: SystemComparison, *, cost: bool) -> Report:
     """Report scores, those of each seed with the components of BLEU, and what runs cost, as far as
     there is any."""
     systems = comparison.systems
@@ -26,7 +26,7 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
         facts["cost"] = dict(costs)
         parts.append(cost_table(costs))
     metrics = [results[0].seeds[0].metric for results in comparison.results.values()]
-    notes = [f"{metric.title}|{metric.signature}" for metric in metrics]
+    notes = [metric.label for metric in metrics]
     notes += [
         f"{metric.title}: lower is better" for metric in metrics if not metric.higher_is_better
     ]
@@ -65,7 +65,7 @@ def _score_table(comparison: SystemComparison) -> Table:
     for results in comparison.results.values():
         metric = results[0].seeds[0].metric.title
         for system, result in zip(systems, results, strict=True):
-            row: list[Value] = [system.name, metric, result.value, result.interval]
+            row = [system.name, metric, result.value, result.interval]
             row.append(result.spread.deviation if len(result.seeds) > 1 else None)
             row += [result.difference, result.comparison and result.comparison.interval]
             rows.append([*row, *map(result.p_values.get, TESTS)])

@@ -119,7 +119,6 @@ def compare_on_resamples(
     aggregate: Aggregate,
     *,
     samples: int = SAMPLES,
-    seed: int = SEED,
 ) -> list[Comparison]:
     """Compare each system with the first one, all on the same resamples of segments: a list of one
     entry less.
@@ -127,14 +126,14 @@ def compare_on_resamples(
     systems: for each seed of a system the statistics of the same segments, (N, S).
     """
     scores = bootstrap_scores(
-        [of_seed for seeds in systems for of_seed in seeds], aggregate, samples=samples, seed=seed
+        [of_seed for seeds in systems for of_seed in seeds], aggregate, samples=samples
     )  # (R, M)
     base, *others = np.split(
         scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1
     )  # (R, n) each
     means = [np.mean([aggregate(statistics.sum(0)) for statistics in seeds]) for seeds in systems]
     return [
-        seeded_bootstrap(base, other, float(mean - means[0]), seed=seed)
+        seeded_bootstrap(base, other, float(mean - means[0]))
         for other, mean in zip(others, means[1:], strict=True)
     ]
 
@@ -195,8 +194,8 @@ def approximate_randomization(
     system: Sequence[DoubleArray],
     aggregate: Aggregate,
     *,
-    samples: int = SWAPS,
-    seed: int = SEED,
+    samples: int,
+    seed: int,
 ) -> float:
     """Compute the two-sided p-value of a difference by exchanging translations (Riezler & Maxwell,
     2005).
@@ -267,8 +266,10 @@ def paired_t_test(base: DoubleArray, system: DoubleArray) -> float:
     differences = system - base  # (N,)
     if len(differences) < 2 or abs(differences.mean()) <= _ROUNDING:
         return 1.0
-    result: Any = stats.ttest_1samp(differences, 0.0) if differences.std() > _ROUNDING else None
-    return float(result.pvalue) if result else 0.0
+    if differences.std() <= _ROUNDING:
+        return 0.0
+    result: Any = stats.ttest_1samp(differences, 0.0)
+    return float(result.pvalue)
 
 
 def welch_test(base: Sequence[float], system: Sequence[float]) -> float:

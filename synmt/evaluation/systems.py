@@ -127,7 +127,7 @@ def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
 
 
 def systems_from_lines(
-    systems: Sequence[Lines], references: Lines, source: Lines | None = None
+    systems: Sequence[Lines], references: Lines, source: Lines | None
 ) -> list[System]:
     """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`,
     …"""

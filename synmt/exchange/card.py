@@ -28,7 +28,7 @@ def write_card(
     pairs: int | None,
     scores: Iterable[Score],
     parser: Mapping[str, Any] | None,
-    code: Path | None = None,
+    code: Path | None,
 ) -> None:
     """Write the card of a run.
 

@@ -129,7 +129,7 @@ def _write_transformers(exported: Exported, folder: Path) -> None:
         "decoder_start_token_id": BOS,
         "forced_eos_token_id": EOS,
     }
-    files: dict[str, Any] = {
+    files = {
         "config.json": _their_config(exported) | special,
         "generation_config.json": {
             "num_beams": recipe.decoding.beam_size,

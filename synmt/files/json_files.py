@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -78,6 +78,4 @@ def parse_json(text: str | bytes, schema: type[T], *, where: str, do: str = REST
         raise SynmtError(f"broken: {key}: {plain_message(problem)}", where=where, do=do) from None
 
 
-@cache
-def _adapter(schema: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(schema)
+_adapter = cache(TypeAdapter)

@@ -186,11 +186,6 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
-def causal_mask(length: int, device: torch.device) -> Tensor:
-    """Make the mask that hides the future: (T, T), True where a position may attend."""
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
-
-
 def xavier(linear: nn.Linear, parts: int = 1) -> nn.Linear:
     """Initialize a projection by Xavier's rule; `parts` matrices of equal size that are joined in
     one, separately."""

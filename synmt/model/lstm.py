@@ -97,12 +97,9 @@ class Lstm(Seq2Seq):
         self.output = (
             piece_table(target_pieces, width) if recipe.embeddings == "separate" else target_table
         )
-        self._initialise(recipe.initial_range)
-
-    def _initialise(self, reach: float) -> None:
         with torch.no_grad():
             for weight in self.parameters():
-                weight.uniform_(-reach, reach)
+                weight.uniform_(-recipe.initial_range, recipe.initial_range)
             for table in {self.source_embedding.table, self.target_embedding.table, self.output}:
                 table.weight[PAD].zero_()
             for variant in chain(*self.variants.values()):

@@ -246,5 +246,5 @@ def sinusoids(length: int, model_dim: int, *, last: int = 1) -> Tensor:
     return torch.from_numpy(np.concatenate((np.sin(angles), np.cos(angles)), 1, dtype=np.float32))
 
 
-WAVES: dict[str, Waves] = {"sinusoid": sinusoids, "vaswani": partial(sinusoids, last=0)}
+WAVES = {"sinusoid": sinusoids, "vaswani": partial(sinusoids, last=0)}
 """By the recipe's positions: length and model_dim -> (T, D)."""

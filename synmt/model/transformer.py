@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.data.batch import Sequences
-from synmt.model.attention import Memory, causal_mask, xavier
+from synmt.model.attention import Memory, xavier
 from synmt.model.multihead import (
     AlibiAttention,
     Cache,
@@ -258,7 +258,8 @@ class Transformer(Seq2Seq):
 
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Compute the states that predict what follows each piece of (B, T): (B, T, D)."""
-        past = causal_mask(ids.size(1), ids.device)  # (T, T)
+        length = ids.size(1)
+        past = torch.ones(length, length, dtype=torch.bool, device=ids.device).tril()  # (T, T)
         seen = memory.mask[:, None, None]  # (B, 1, 1, Ts)
         x = self.target_embedding(ids, syntax)  # (B, T, D)
         for layer in cast(list[DecoderLayer], self.decoder):

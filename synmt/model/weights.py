@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,9 @@ def weights_in(model: nn.Module, parts: Iterable[str], where: str) -> dict[str, 
     where: the key of the recipe.
     """
     named = named_weights(model)
-    all_parts = dict.fromkeys(outer for name in named for outer in _parts_of(name))
+    # from the outermost parts of a weight to itself
+    outer = (accumulate(name.split("."), "{}.{}".format) for name in named)
+    all_parts = dict.fromkeys(chain.from_iterable(outer))
     chosen = {}
     for part in parts:
         wanted = tuple(f"{name}." for name in _GROUPS.get(part, (part,)))
@@ -145,8 +147,3 @@ def weights_in(model: nn.Module, parts: Iterable[str], where: str) -> dict[str, 
             )
         chosen |= inside
     return chosen
-
-
-def _parts_of(name: str) -> list[str]:
-    """List the parts that a weight is in, from the outermost to itself."""
-    return list(accumulate(name.split("."), "{}.{}".format))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -131,9 +132,7 @@ def batch_arcs(
 def _reversed(arcs: Arcs) -> Arcs:
     """Number the words of a sentence from its other end."""
     last = int(arcs.words.max())
-    return Arcs(
-        last - arcs.words, last - arcs.parents, arcs.relations, arcs.probabilities, arcs.names
-    )
+    return replace(arcs, words=last - arcs.words, parents=last - arcs.parents)
 
 
 def _unsorted(items: Sequence[T], order: Sequence[int]) -> list[T]:

@@ -17,7 +17,7 @@ import logging
 import sqlite3
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder
 from synmt.parsing.parser import OnFailure, StanzaParser
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Arcs, Parse, words_at
 
 T = TypeVar("T")
 
@@ -78,8 +78,11 @@ class CachedParser:
 
     def _load(self, lines: Sequence[str]) -> dict[str, Parse]:
         line_of = {_key(line): line for line in lines}
-        stored = self._connected(lambda database: _select(database, line_of)) or []
-        parses = {line_of[key]: decode_parse(tree, line_of[key]) for key, tree in stored}
+        query = "SELECT key, tree FROM parses WHERE key = ?"
+        stored = self._connected(
+            lambda database: [row for key in line_of for row in database.execute(query, [key])]
+        )
+        parses = {line_of[key]: decode_parse(tree, line_of[key]) for key, tree in stored or ()}
         return {line: parse for line, parse in parses.items() if parse is not None}
 
     def _store(self, parses: Mapping[str, Parse]) -> None:
@@ -110,7 +113,7 @@ class CachedParser:
 def encode_parse(parse: Parse) -> bytes:
     """Serialize a tree without its words, which are those of the line at its spans."""
     arcs = parse.arcs
-    names: dict[str, Any] = {
+    names = {
         "relations": parse.relations,
         "tags": parse.tags,
         "names": arcs and list(arcs.names),
@@ -157,7 +160,7 @@ def _read(stored: bytes, line: str) -> Parse:
         columns = [take("<i8", entries) for _ in range(3)]
         arcs = Arcs(*columns, probabilities=take("<f4", entries), names=tuple(names["names"]))
     return Parse(
-        [line[start:end] for start, end in spans.tolist()],
+        words_at(line, spans),
         spans,
         parents,
         names["relations"],
@@ -181,13 +184,6 @@ def _set_up(database: sqlite3.Connection) -> None:
     database.execute(
         "CREATE TABLE IF NOT EXISTS parses (number INTEGER PRIMARY KEY, key BLOB UNIQUE, tree BLOB)"
     )
-
-
-def _select(database: sqlite3.Connection, keys: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
-    rows: list[tuple[bytes, bytes]] = []
-    for key in keys:
-        rows += database.execute("SELECT key, tree FROM parses WHERE key = ?", [key])
-    return rows
 
 
 def _insert(database: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
 from synmt.syntax.merging import token_tree
-from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse
+from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse, words_at
 
 T = TypeVar("T")
 
@@ -217,7 +217,7 @@ def join_analyses(line: str, sentences: list[Analysis]) -> tuple[Parse, str]:
     for other in later:
         parents[other], relations[other] = root, "parataxis"
     parse = Parse(
-        words=[line[start:end] for start, end in spans.tolist()],
+        words=words_at(line, spans),
         spans=spans,
         parents=np.array(parents, dtype=np.int64),
         relations=relations,

@@ -127,7 +127,7 @@ class StanzaParser:
             paths = self._model_files()
             states = self._stored.states_of(self.folder, paths.values())
         sums = {name: stored_sha256(path) for name, path in sorted(paths.items())}
-        facts: dict[str, Any] = {"stanza": version, "files": sums}
+        facts = {"stanza": version, "files": sums}
         # Stanza itself fills a folder without it
         if listed := stanza_models.known_resources(self.folder).get("resources_version"):
             facts["resources"] = str(listed)

@@ -21,7 +21,7 @@ def shipped_recipes() -> dict[str, Path]:
     return {name: names[name] for name in sorted(names, key=lambda name: ("/" in name, name))}
 
 
-def find_recipe(path_or_name: Path, extended_by: Path | None = None) -> Path:
+def find_recipe(path_or_name: Path, extended_by: Path | None) -> Path:
     """Find a recipe by its path or its name; raises UsageError that suggests the nearest name.
 
     A file comes before a shipped recipe. The ending `.yaml` may be left out.

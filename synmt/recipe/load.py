@@ -21,8 +21,11 @@ from synmt.recipe.keys import list_keys
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
 
+RecipeSource = str | Path | Recipe
+"""A recipe, its file, or the name of a shipped one."""
 
-def load_recipe(path: str | Path | Recipe, overrides: Iterable[str] = ()) -> Recipe:
+
+def load_recipe(path: RecipeSource, overrides: Iterable[str] = ()) -> Recipe:
     """Read a recipe and those it extends, apply `key=value` overrides, and check the values.
 
     path: a file, or the name of a shipped recipe, such as `nc11-pascal`. A Recipe is returned as it

@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, int_pairs
 from synmt.errors import SynmtError
 from synmt.syntax.parse import CHARACTER, without_whitespace
 
@@ -39,7 +39,7 @@ def place_words(line: str, words: Sequence[str], *, where: str) -> IntArray:
     rest = line[_next_character(line, end) :]
     if rest:
         raise _misplaced(len(words) + 1, "", rest[:30], where)
-    return np.array(spans, dtype=np.int64).reshape(-1, 2)
+    return int_pairs(spans)
 
 
 def _misplaced(number: int, word: str, found: str, where: str) -> SynmtError:

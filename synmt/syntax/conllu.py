@@ -41,7 +41,7 @@ from synmt.syntax.arcs import format_arcs, keep_most_probable, read_arcs, token_
 from synmt.syntax.constituents import constituents_of_tokens, parse_brackets, without_dependencies
 from synmt.syntax.feature_signals import join_scenes, scenes_in
 from synmt.syntax.merging import Token, token_tree
-from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_whitespace
+from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_whitespace, words_at
 from synmt.syntax.trees import is_tree
 
 _COMMENT = re.compile(r"#\s*(text|raw|line|constituency)\s*=\s?(.*)", re.DOTALL)
@@ -124,8 +124,10 @@ def _trees_of_lines(
     tree = next(trees, None)
     number = 0
     for number, line in enumerate(lines, start=1):
-        skipped = tree is None or (isinstance(tree, _Block) and tree.has_words())
-        if skipped and not without_whitespace(line):
+        has_words = isinstance(tree, _Block) and not all(
+            row.startswith("#") for row in tree.text.split("\n")
+        )
+        if (tree is None or has_words) and not without_whitespace(line):
             yield UnreadParse(line, number, None)
             continue
         if tree is None:
@@ -177,10 +179,6 @@ class _Block:
     first: int
     text: str
 
-    def has_words(self) -> bool:
-        """Check whether the sentence has words."""
-        return not all(line.startswith("#") for line in self.text.split("\n"))
-
     def parse(self, line: str | None = None, *, where: str) -> tuple[str, Parse]:
         """Read the sentence: its text and its tree.
 
@@ -202,7 +200,7 @@ class _Block:
         spans = place_words(line, [row[_FORM] for row in forms], where=where)
         brackets = comments.get("constituency")
         return line, Parse(
-            words=[line[start:end] for start, end in spans.tolist()],
+            words=words_at(line, spans),
             spans=spans,
             parents=np.array(parents, dtype=np.int64),
             relations=relations,

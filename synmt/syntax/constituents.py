@@ -17,10 +17,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, int_pairs
 from synmt.errors import SynmtError
 from synmt.syntax.align import place_words
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, words_at
 from synmt.syntax.trees import depths
 
 _TOKEN = re.compile(r"\([^\s()]*|\)|[^\s()]+")
@@ -90,7 +90,7 @@ def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
         places = place_words(line, words, where=where)
     except SynmtError:
         places = place_words(line, [_ESCAPED.get(word, word) for word in words], where=where)
-    tokens = [line[start:end] for start, end in places.tolist()]
+    tokens = words_at(line, places)
     return Parse(tokens, places, np.zeros(len(tokens), dtype=np.int64), [], [], constituents=spans)
 
 
@@ -178,4 +178,4 @@ def heights(merges: IntArray) -> list[int]:
 
 
 def _as_array(merges: list[tuple[int, int]]) -> IntArray:
-    return np.array(merges, dtype=np.int64).reshape(-1, 2)
+    return int_pairs(merges)

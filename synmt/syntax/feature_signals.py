@@ -36,16 +36,16 @@ FeatureValues = Mapping[str, tuple[str, ...]]
 STORED = ("case", *FEATURES, SCENES)
 """Values that an annotation stores only for systems that read them."""
 
-UNIVERSAL_TAGS: tuple[str, ...] = (
+UNIVERSAL_TAGS = (
     *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
     *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
 )
 """The tags of Universal Dependencies."""
 
-CASES: tuple[str, ...] = ("none", "lower", "capital", "upper", "mixed")
+CASES = ("none", "lower", "capital", "upper", "mixed")
 """How a word is written: without letters, `monkey`, `Monkey` or `I`, `UN`, `iPhone`."""
 
-PLACES: tuple[str, ...] = ("O", "B", "I", "E")
+PLACES = ("O", "B", "I", "E")
 """The place of a piece: the whole word; at its beginning, inside, at its end (Sennrich & Haddow,
 2016)."""
 
@@ -135,13 +135,14 @@ def with_values(signal: Signal, values: FeatureValues) -> Signal:
 # CoNLL-U has them in MISC: `Scenes=1,2` for a word in two scenes. Their names mean nothing beyond
 # the sentence.
 
-_DO = "Give CoNLL-U for every text, with `Scenes=1,2` in MISC for a word in two scenes"
 
-
-def without_scenes(where: str = "", do: str = _DO) -> SynmtError:
+def without_scenes(where: str) -> SynmtError:
     """Make the error for trees without scenes; no parser makes them."""
-    what = "a variant reads scenes, which these trees do not have, and no parser makes them"
-    return UsageError(what, where=where, do=do)
+    return UsageError(
+        "a variant reads scenes, which these trees do not have, and no parser makes them",
+        where=where,
+        do="Give CoNLL-U for every text, with `Scenes=1,2` in MISC for a word in two scenes",
+    )
 
 
 def scenes_in(misc: str) -> str:

@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 
 import numpy as np
 
-from synmt.arrays import BoolArray, FloatArray, IntArray
+from synmt.arrays import BoolArray, FloatArray, IntArray, int_pairs
 
 _CHARACTERS = r"\s\x00-\x1f\x7f-\x9f"
 WHITESPACE = re.compile(f"[{_CHARACTERS}]")
@@ -111,13 +111,18 @@ class Parse:
         return self.words, self.relations, self.tags, dict(self.features), self.arcs, lists
 
 
+def words_at(line: str, spans: IntArray) -> list[str]:
+    """Cut the words at character spans (W, 2) out of a line."""
+    return [line[start:end] for start, end in spans.tolist()]
+
+
 def flat_parse(line: str) -> Parse:
     """Make a tree for a line that could not be parsed: words are split at whitespace, all are `dep`
     of the first."""
     spans = [match.span() for match in WORD.finditer(line)]
     return Parse(
         words=[line[start:end] for start, end in spans],
-        spans=np.array(spans, dtype=np.int64).reshape(-1, 2),
+        spans=int_pairs(spans),
         parents=np.zeros(len(spans), dtype=np.int64),
         relations=["root", *["dep"] * len(spans)][: len(spans)],
         tags=["_"] * len(spans),

@@ -49,7 +49,7 @@ def _groups(text: str) -> Groups:
     return tuple(_names(group) for group in text.split("|"))
 
 
-UNIVERSAL: tuple[str, ...] = _names(
+UNIVERSAL = _names(
     "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse "
     "dislocated expl fixed "
     "flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root "
@@ -57,7 +57,7 @@ UNIVERSAL: tuple[str, ...] = _names(
 )
 """The 37 relations of Universal Dependencies, version 2, without subtypes."""
 
-STANFORD: tuple[str, ...] = _names(
+STANFORD = _names(
     "abbrev acomp advcl advmod agent amod appos attr aux auxpass cc ccomp complm conj cop csubj "
     "csubjpass dep det "
     "discourse dobj expl goeswith infmod iobj mark mwe neg nn npadvmod nsubj nsubjpass num number "
@@ -68,16 +68,16 @@ STANFORD: tuple[str, ...] = _names(
 )
 """The Stanford typed dependencies, with older names and those of collapsed trees."""
 
-KNOWN: tuple[str, ...] = tuple(dict.fromkeys(UNIVERSAL + STANFORD))
+KNOWN = tuple(dict.fromkeys(UNIVERSAL + STANFORD))
 """Both schemes in a fixed order: the index of a name is its row in an embedding of relations."""
 
-UNIVERSAL_GROUPS: Groups = _groups(
+UNIVERSAL_GROUPS = _groups(
     "root | aux cop | ccomp xcomp | obj iobj | csubj | nsubj | cc | conj cc:preconj | advcl | amod "
     "| advmod | obl | "
     "det | nummod | appos nmod | punct"
 )
 
-LEFT_OUT: tuple[str, ...] = _names(
+LEFT_OUT = _names(
     "acl case clf compound dep discourse dislocated expl fixed flat goeswith list mark orphan "
     "parataxis reparandum "
     "vocative"
@@ -85,14 +85,14 @@ LEFT_OUT: tuple[str, ...] = _names(
 """Universal relations in no group; the paper leaves out most of their counterparts (prep, nn, mark,
 rcmod, ...)."""
 
-STANFORD_GROUPS: Groups = _groups(
+STANFORD_GROUPS = _groups(
     "root | aux auxpass cop | acomp ccomp pcomp xcomp | dobj iobj pobj | csubj csubjpass | nsubj "
     "nsubjpass | cc | "
     "conj preconj | advcl | amod | advmod | npadvmod tmod | det predet | num number quantmod | "
     "appos | punct"
 )
 
-STANFORD_LEFT_OUT: tuple[str, ...] = _names(
+STANFORD_LEFT_OUT = _names(
     "abbrev agent attr complm dep discourse expl goeswith infmod mark mwe neg nn parataxis partmod "
     "poss possessive "
     "prep prepc prt purpcl rcmod ref rel vmod xsubj"

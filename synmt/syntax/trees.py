@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import BoolArray, DoubleArray, IntArray
+from synmt.arrays import BoolArray, DoubleArray, IntArray, int_pairs
 from synmt.syntax.parse import Parse
 
 
@@ -91,7 +91,7 @@ def linearise_with_words(parse: Parse) -> LinearisedTree:
         spans += [(start, start)] if tokens else []
         spans += [(min(start + at, end), min(start + at + 1, end)) for at in range(len(token))]
         tokens.append(token)
-    return LinearisedTree(" ".join(tokens), np.array(spans, dtype=np.int64).reshape(-1, 2))
+    return LinearisedTree(" ".join(tokens), int_pairs(spans))
 
 
 def _brackets(parse: Parse) -> Iterator[tuple[str, int | None]]:

@@ -80,7 +80,7 @@ def _words(
         writes = make and not is_cut
         for text in texts if writes else ():
             text.write(text.raw, tokenizer.tokenize_lines)
-        if tokenizer.learns_case:
+        if tokenizer.recipe.truecase and tokenizer.truecaser is None:
             words = texts[0].raw if is_cut else texts[0].path
             model = texts[0].path.with_name("truecase.model")
             if make and not model.is_file():

@@ -260,7 +260,7 @@ def split_words(tokens: str | Iterable[str]) -> list[str]:
     return WORD.findall(tokens if isinstance(tokens, str) else " ".join(tokens))
 
 
-TOKENIZERS: dict[str, type[Tokenizer]] = {
+TOKENIZERS = {
     "moses": MosesTokenizer,
     "spacy": SpacyTokenizer,
     "mecab": MecabTokenizer,

@@ -121,11 +121,6 @@ class WordTokenizer:
         """Whether lines become words, with a space between two."""
         return self.recipe.tokenizes
 
-    @property
-    def learns_case(self) -> bool:
-        """Whether a truecase model is still to be learned."""
-        return self.recipe.truecase and self.truecaser is None
-
     def tokenize(self, line: str) -> str:
         """Write the words of a line with a space between two."""
         return self.tokenize_lines([line])[0]
@@ -170,7 +165,7 @@ RAW = WordTokenizer(TextRecipe(), "", ParserRecipe())
 
 
 def make_tokenizer(
-    recipe: Recipe, side: Side, truecaser: Truecaser | None = None, *, space: str = ""
+    recipe: Recipe, side: Side, truecaser: Truecaser | None, *, space: str = ""
 ) -> WordTokenizer:
     """Make the tokenizer of one side; raises SynmtError if its tokenizer cannot be loaded.
 

@@ -11,7 +11,7 @@ from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import computed_here, make_metric, options_of
 from synmt.model.device import choose_device
 from synmt.parallel.engine import cluster_in_use
-from synmt.recipe.load import load_recipe
+from synmt.recipe.load import RecipeSource, load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.training.finished import has_finished
@@ -26,7 +26,7 @@ Requirements = Mapping[Side, TreeRequirements]
 
 
 def load_checked(
-    recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
+    recipe: RecipeSource, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
 ) -> tuple[Recipe, Requirements]:
     """Load a recipe and check it; errors of both name its file."""
     loaded = load_recipe(recipe, overrides)

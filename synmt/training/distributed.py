@@ -91,7 +91,8 @@ class Processes:
         try:
             yield
         except RuntimeError as error:
-            if self.count == 1 or not _is_lost(error):
+            is_lost = isinstance(error, torch.distributed.DistError) or "gloo" in str(error)
+            if self.count == 1 or not is_lost:
                 raise
             raise SynmtError(
                 f"another of the {self.count} processes has ended, or has not answered for {STEP}",
@@ -155,7 +156,3 @@ def name_of_start(store: Any, rank: int, count: int) -> str:
 def _backend() -> str:
     # gloo for what is on the CPU: counts of pieces, and the wait for the first process
     return "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-
-
-def _is_lost(error: RuntimeError) -> bool:
-    return isinstance(error, torch.distributed.DistError) or "gloo" in str(error)

@@ -25,7 +25,7 @@ from synmt.evaluation.outputs import tests_of
 from synmt.exchange.hub import without_downloads
 from synmt.parallel.engine import cluster_in_use, trainings_on
 from synmt.parallel.torchrun import started
-from synmt.recipe.schema import Recipe
+from synmt.recipe.load import RecipeSource
 from synmt.run_folder import Run
 from synmt.training.grid_runs import (
     ClusterStarted,
@@ -66,7 +66,7 @@ GridStep = NextRun | ClusterStarted | FailedRun | GridRecord
 
 
 def train_grid(
-    recipes: Iterable[str | Path | Recipe],
+    recipes: Iterable[RecipeSource],
     overrides: Iterable[str] = (),
     *,
     seeds: int | Sequence[int] | None = None,
@@ -197,7 +197,7 @@ def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
 
 
 def plan_grid(
-    recipes: Iterable[str | Path | Recipe],
+    recipes: Iterable[RecipeSource],
     overrides: Iterable[str] = (),
     *,
     seeds: int | Sequence[int] | None = None,

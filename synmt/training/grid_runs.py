@@ -11,7 +11,7 @@ from pathlib import Path
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.evaluation.systems import name_with_seed
-from synmt.recipe.load import load_recipe
+from synmt.recipe.load import RecipeSource, load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
 from synmt.run_folder import Run
 from synmt.training.finished import check_inputs, is_complete
@@ -72,7 +72,7 @@ def failure_of(folder: Path, error: Exception) -> FailedRun:
 
 
 def grid_runs(
-    recipes: Iterable[str | Path | Recipe],
+    recipes: Iterable[RecipeSource],
     overrides: Iterable[str] = (),
     *,
     seeds: int | Sequence[int] | None = None,

@@ -41,7 +41,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         states_, weight_ = states.to(dtype), weight.to(dtype)  # (N, D), (V, D)
         exact = torch.promote_types(dtype, torch.float32)
         pieces = weight.size(0)
-        most = _rows_of_block(BLOCKS.get(kind, BLOCKS["cuda"]) // pieces)
+        most = max(1, BLOCKS.get(kind, BLOCKS["cuda"]) // pieces)
+        # multiples of 64 suit the libraries that multiply
+        most -= most % 64 if most > 64 else 0
         total = states.new_zeros((), dtype=sum_type(states.device))
         likelihood = torch.zeros_like(total)
         mean = weight.mean(0, dtype=exact)  # (D,)
@@ -100,11 +102,6 @@ def _softmax(logits: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
     largest = logits.amax(-1)  # (n,)
     weights = torch.softmax(logits, -1, out=memory)  # (n, V)
     return weights, largest - weights.amax(-1).log()
-
-
-def _rows_of_block(most: int) -> int:
-    """Choose a number of rows, at most `most`, that suits the libraries that multiply."""
-    return max(1, most - most % 64 if most > 64 else most)
 
 
 def _blocks(count: int, rows: int) -> Iterator[slice]:

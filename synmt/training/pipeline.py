@@ -22,6 +22,7 @@ from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, keep_freed_memory
+from synmt.recipe.load import RecipeSource
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run, named_run
 from synmt.syntax.feature_signals import FeatureValues
@@ -48,7 +49,7 @@ _logger = logging.getLogger(__name__)
 
 
 def prepare(
-    recipe: str | Path | Recipe,
+    recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
     data: str | Path = "data",
@@ -65,7 +66,7 @@ def prepare(
 
 
 def plan_preparation(
-    recipe: str | Path | Recipe,
+    recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
     data: str | Path = "data",
@@ -77,14 +78,14 @@ def plan_preparation(
 
 
 def _preparation(
-    recipe: str | Path | Recipe, overrides: Iterable[str], data: Path, source_trees: bool
+    recipe: RecipeSource, overrides: Iterable[str], data: Path, source_trees: bool
 ) -> Preparation:
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
     return Preparation(adopt_vocabulary(loaded), requirements, data, source_trees=source_trees)
 
 
 def train(
-    recipe: str | Path | Recipe,
+    recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
     runs: str | Path = "runs",
@@ -141,7 +142,7 @@ def train(
 
 
 def _run_stages(
-    recipe: str | Path | Recipe,
+    recipe: RecipeSource,
     overrides: Iterable[str],
     runs: Path,
     data: Path,
@@ -157,7 +158,7 @@ def _run_stages(
 
 
 def plan_training(
-    recipe: str | Path | Recipe,
+    recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
     runs: str | Path = "runs",

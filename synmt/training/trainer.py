@@ -150,7 +150,9 @@ class Trainer:
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]) >> 1)
         self._enter_step(self.state.step)
         mine = sum(len(batch.target_positions) for batch in batches)
-        tokens = self._sum_tokens(mine)
+        # the same message tells all processes to stop if one of them was asked to
+        tokens, stops = self.processes.sum(mine, int(self.stop.is_set()))
+        self._stopping = stops > 0
         losses = [self._accumulate(batch, tokens) for batch in batches[:-1]]
         losses.append(self._accumulate(batches[-1], tokens, last=True))
         rate = learning_rate(
@@ -176,29 +178,20 @@ class Trainer:
                 tokens += len(batch.target_positions)
         return float(total) / max(1, tokens)
 
-    def _sum_tokens(self, mine: int) -> int:
-        """Sum the target pieces over all processes. The same message tells all of them to stop if
-        one was told to."""
-        tokens, stops = self.processes.sum(mine, int(self.stop.is_set()))
-        self._stopping = stops > 0
-        return tokens
-
     def _accumulate(self, batch: Batch, tokens: int, *, last: bool = False) -> dict[str, Tensor]:
         """Add the gradients of a batch; with the last batch of a step, the processes sum theirs."""
         objective = self._shared_objective if last else self._objective
         with self._autocast:
             losses = objective(batch)
-        total = self._translation_loss(losses["loss"]) + sum(
+        # times 0 rather than left out, so that every process of a training has a gradient for every
+        # weight
+        counts = self.state.step > self.settings.pretraining
+        total = counts * losses["loss"] + sum(
             loss for name, loss in losses.items() if name not in ("loss", "nll")
         )
         # gradients are averaged over the processes, and the loss is a mean over the pieces of all
         self.scaler.scale(self.processes.count * total / tokens).backward()
         return losses
-
-    def _translation_loss(self, loss: Tensor) -> Tensor:
-        # times 0 rather than left out, so that every process of a training has a gradient for every
-        # weight
-        return 0 * loss if self.state.step <= self.settings.pretraining else loss
 
     def _step_optimizer(self, rate: float, losses: Sequence[dict[str, Tensor]]) -> Tensor:
         self.scaler.unscale_(self.optimizer)

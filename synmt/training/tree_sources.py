@@ -60,14 +60,13 @@ class TreeRequirements:
         return tuple(name for name in self.features if name in FEATURES)
 
 
-def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, TreeRequirements]:
+def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     """Check the variants of a recipe and find what trees they need; nothing is built.
 
     Raises UsageError for options, places, parsers and tasks that do not fit together.
 
-    code: where the run keeps the source of variants outside synmt.
     """
-    placed, tasks = place_variants(recipe.model, recipe.syntax, code=code), recipe.tasks
+    placed, tasks = place_variants(recipe.model, recipe.syntax), recipe.tasks
     requirements: dict[Side, TreeRequirements] = {}
     for side in SIDES:
         variants = [variant for layer in placed[side] for variant in layer]

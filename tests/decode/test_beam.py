@@ -32,7 +32,8 @@ MEMBERS = {
     "lstm": lambda seed: sharp(seed=seed, architecture="lstm"),
     "latent": lambda seed: sharp(LATENT, seed=seed + 2, architecture="lstm"),
 }
-SYSTEMS = ["post", "lstm", "pascal", "latent", "post pascal latent"]
+# what a member of the ensemble did alone would show in the means
+SYSTEMS = ["post", "lstm", "post pascal latent"]
 others = [pytest.param(system, marks=pytest.mark.journey) for system in SYSTEMS[1:]]
 of_each_system = pytest.mark.parametrize("system", ["post", *others])
 

@@ -61,13 +61,6 @@ def test_a_cached_score_equals_the_computed_one_bit_for_bit(cache, tmp_path, nam
     assert len(files(folder if in_a_run else cache)) == 1
 
 
-def test_a_text_is_scored_only_once(cache):
-    metric, (hypotheses, references, _) = Counting(), texts(0)
-    values = [cached_score(metric, hypotheses, references).value for _ in range(3)]
-    assert metric.asked == 1
-    assert len(set(values)) == 1
-
-
 def test_another_text_metric_or_source_is_scored_separately(cache):
     metric, (hypotheses, references, sources) = Counting(), texts(0)
 

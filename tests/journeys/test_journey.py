@@ -86,13 +86,6 @@ def test_odd_lines_come_out_as_many_as_go_in(project):
     assert alone.stdout.decode() == f"{translations[5]}\n"
 
 
-def test_a_run_that_has_moved_translates(project, tmp_path):
-    shutil.copytree(project / "runs" / "tiny", tmp_path / "elsewhere")
-    lines = (project / "text" / "test.en").read_text()
-    done = succeed("translate", "--run", "elsewhere", text=lines, cwd=tmp_path)
-    assert done.stdout == (project / "runs/tiny/tests/test/hypothesis.txt").read_bytes()
-
-
 @pytest.fixture
 def plain(project):
     """Train the plain system for four steps, anew for each test."""
@@ -117,14 +110,6 @@ def test_other_weights_are_taken_without_more_training(project, plain):
     assert (plain / "model.safetensors").read_bytes() != before
     last = plain / "checkpoints" / "step-00000004" / "model.safetensors"
     assert (plain / "model.safetensors").read_bytes() == last.read_bytes()
-
-
-def test_overwrite_begins_anew(project, plain):
-    (plain / "checkpoints" / "note").write_text("mine")
-    changed = ("training.max_steps=4", "training.learning_rate=0.02", "--overwrite")
-    assert b", 4 steps" in succeed("train", "plain.yaml", *changed, cwd=project).stderr
-    assert not (plain / "checkpoints" / "note").exists()
-    assert "learning_rate: 0.02" in (plain / "recipe.yaml").read_text()
 
 
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])

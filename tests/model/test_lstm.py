@@ -4,7 +4,7 @@ hold for any size."""
 import pytest
 import torch
 from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once
-from small import PIECES, random_batch, small_model, small_recipe
+from small import random_batch, small_model, small_recipe
 from torch.autograd import gradcheck
 
 from synmt.data.batch import Sequences
@@ -113,31 +113,6 @@ def test_the_plain_one_keeps_the_laws_of_variants():
     model = lstm(decoder_layers=3)
     assert_alone_as_in_a_batch(model, [2, 9, 5, 1])
     assert_step_by_step_as_all_at_once(model)
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("annotation", ANNOTATIONS)
-def test_beams_carry_their_state_where_they_go(annotation):
-    model = lstm(annotation)
-    _, batch = random_batch(model, [3, 6, 2])
-    state = model.start(model.remember(batch.source, {})[0])
-    random = torch.Generator().manual_seed(3)
-    histories, sentences = torch.full((3, 1, 1), 2), torch.arange(3)
-    for step in range(5):
-        states = model.step(state, histories[..., -1])
-        for row, sentence in enumerate(sentences):
-            own, beams = sentence.repeat(histories.size(1)), histories[row]
-            source = Sequences(
-                batch.source.ids[own], batch.source.mask[own], batch.source.lengths[own]
-            )
-            once = model.decode(model.remember(source, {})[0], beams)
-            torch.testing.assert_close(states[row], once[:, -1])
-        remaining = torch.tensor([2, 0]) if step == 2 else torch.arange(len(sentences))
-        chosen = torch.randint(histories.size(1), (len(remaining), 2), generator=random)
-        state.select(remaining if step == 2 else None, chosen)
-        sentences = sentences[remaining]
-        newest = torch.randint(4, PIECES, (*chosen.shape, 1), generator=random)
-        histories = torch.cat((histories[remaining[:, None], chosen], newest), -1)
 
 
 def test_eos_is_not_encoded_unless_it_is_alone():

@@ -22,7 +22,6 @@ from synmt.analysis.compare.sentences import (
     ranking_metric,
     stretches,
     word_spans,
-    words_at,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
 from synmt.analysis.inputs import read_translations, scoring_options
@@ -45,6 +44,7 @@ from synmt.reporting.values import (
     text_column,
 )
 from synmt.syntax.drawing import TreeDrawing, draw_svg
+from synmt.syntax.parse import words_at
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -65,7 +65,7 @@ def analyze_compare(options: CompareOptions) -> Report:
         what = f"2 to {len(ascii_uppercase)} systems can be compared, not {len(systems)}"
         raise UsageError(what, where="--compare")
     outputs = [replace(system.seeds[0], system=system.name) for system in systems]
-    settings = scoring_options(outputs[0], options.tokenize, options.lowercase)
+    settings = scoring_options(outputs[0], options)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
     scores, ranks = ([score_outputs(metric, system) for system in outputs] for metric in metrics)
     words = [system.as_read() for system in outputs]
@@ -106,7 +106,7 @@ def analyze_compare(options: CompareOptions) -> Report:
             Figure(draw=draw, caption=boxes),
             sentences_table(compared, lambda: make_cards(compared, details()), options.sentence),
         ],
-        notes=[f"{metric.title}|{metric.signature}" for metric in metrics],
+        notes=[metric.label for metric in metrics],
         late_facts=details_as_json,
         runs=tuple(dict.fromkeys(run for run in runs if run)),
     )

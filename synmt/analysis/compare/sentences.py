@@ -23,10 +23,11 @@ from typing import Literal
 import numpy as np
 import regex
 
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import DoubleArray, IntArray, int_pairs
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, compare_on_resamples, holm
+from synmt.syntax.parse import words_at
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ def word_spans(line: str) -> IntArray:
     """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W,
     2)."""
     spans = [word.span() for word in _WORD.finditer(line)]
-    return np.array(spans, dtype=np.int64).reshape(-1, 2)
+    return int_pairs(spans)
 
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
@@ -222,11 +223,6 @@ def bracketed(line: str, kinds: Sequence[WordKind]) -> str:
     return "".join(
         text if kind == "same" else f"[{text}]" for text, kind in stretches(line, differs)
     )
-
-
-def words_at(line: str, spans: IntArray) -> list[str]:
-    """Cut the words at character spans (W, 2) out of a line."""
-    return [line[start:end] for start, end in spans.tolist()]
 
 
 def _words(line: str) -> list[str]:

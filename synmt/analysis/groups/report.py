@@ -52,7 +52,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     if options.where:
         chosen = choose_sentences(labels, options.where)
     sentences = _Sentences(main, chosen)
-    scoring = scoring_options(main, options.tokenize, options.lowercase)
+    scoring = scoring_options(main, options)
     metric = make_metric(options.metric, scoring)
     groupings, trees = list[Grouping](), ""
     # slow parsing comes after everything that may fail
@@ -84,7 +84,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     return Report(
         title=names + test + where,
         parts=[differences_in_words(tables, next(iter(systems))), *parts],
-        notes=[f"{metric.title}|{metric.signature}"],
+        notes=[metric.label],
         runs=translations.runs,
     )
 

@@ -19,7 +19,13 @@ from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Score, score_counted
-from synmt.evaluation.significance import FEW_SEEDS, Comparison, compare_on_resamples, holm, spread
+from synmt.evaluation.significance import (
+    FEW_SEEDS,
+    Comparison,
+    compare_on_resamples,
+    holm,
+    spread,
+)
 from synmt.reporting.figures import INK, series_style
 from synmt.reporting.progress import progress
 from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column

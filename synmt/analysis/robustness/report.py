@@ -47,7 +47,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     shares = parse_shares(options.shares)
     run = find_run(options.run)
     outputs = from_run(run.folder, options.test)
-    scoring = inputs.scoring_options(outputs, options.tokenize, options.lowercase)
+    scoring = inputs.scoring_options(outputs, options)
     metric = make_metric(options.metric, scoring)
     translator = Translator.load(run)
     check_translator(translator, run.folder, has_trees=options.parses is not None)
@@ -93,7 +93,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
             table,
             Figure(draw=draw, caption=caption),
         ],
-        notes=[f"original trees: {parser}", f"{metric.title}|{metric.signature}"],
+        notes=[f"original trees: {parser}", metric.label],
         facts={
             "p": [comparison.p_value if comparison else None for comparison in compared],
             "probabilities_of_arcs": model_trees.with_arcs,

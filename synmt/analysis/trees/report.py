@@ -41,7 +41,7 @@ from synmt.run_folder import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, words_at
 from synmt.syntax.trees import not_punctuation
 from synmt.tokenization.word_tokenizer import WordTokenizer
 
@@ -166,8 +166,8 @@ def _as_read(
         return lines, [parse for _, parse in blocks]
     parses = []
     for line, (text, parse) in zip(lines, blocks, strict=True):
-        words = [text[start:end] for start, end in parse.spans.tolist()]
-        parses.append(replace(parse, spans=locate_words(words, line)))
+        spans = locate_words(words_at(text, parse.spans), line)
+        parses.append(replace(parse, spans=spans))
     return lines, parses
 
 

@@ -15,7 +15,7 @@ from synmt.analysis.compare.words import word_attention
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import DoubleArray, IntArray, int_pairs
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -65,7 +65,7 @@ def join_alignments(
         for (start, other_start), sentence_pairs in zip(starts, alignments, strict=True)
         for source_word, reference_word in sentence_pairs
     ]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return int_pairs(pairs)
 
 
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:

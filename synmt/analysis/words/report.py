@@ -39,7 +39,7 @@ def analyze_words(options: WordOptions) -> Report:
     if options.plot and not kinds:
         raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
     systems = read_systems(options)
-    scoring = scoring_options(systems[0].seeds[0], options.tokenize, options.lowercase)
+    scoring = scoring_options(systems[0].seeds[0], options)
     texts = WordTexts(systems, scoring)
     if options.ngrams and len(systems) < 2:
         what = "--ngrams compares systems, but only one was given"

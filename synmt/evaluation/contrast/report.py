@@ -34,7 +34,6 @@ from synmt.reporting.values import (
     Interval,
     Report,
     Table,
-    Value,
     count_column,
     share_column,
     text_column,
@@ -236,7 +235,7 @@ def accuracy_table(
             pairs = int(inside.sum())
             wins, by_piece, ties = outcomes[inside].sum(0).tolist()
             share = wilson(wins, pairs)
-            row: list[Value] = [group, pairs, name, share.value, share.interval]
+            row = [group, pairs, name, share.value, share.interval]
             row += [by_piece / pairs, ties]
             more, fewer = (int((gains[inside] == gain).sum()) for gain in (1, -1))
             compared = [(more - fewer) / pairs, Interval(*intervals[place]), mcnemar(more, fewer)]

@@ -32,7 +32,6 @@ pieces equally.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -53,7 +52,7 @@ from synmt.syntax.relations import (
 )
 from synmt.syntax.signals import WORD, Signal
 
-TABLES: dict[str, Callable[..., Signal]] = {
+TABLES = {
     "ldd": arcs,
     "lda": arcs,
     "ldp": tree_arcs,
@@ -64,7 +63,7 @@ TABLES: dict[str, Callable[..., Signal]] = {
 }
 UNLABELLED = ("udp", "udd", "uudd")
 
-GROUPS: dict[str, tuple[Groups, tuple[str, ...]]] = {
+GROUPS = {
     "universal": (UNIVERSAL_GROUPS, LEFT_OUT),
     "stanford": (STANFORD_GROUPS, STANFORD_LEFT_OUT),
 }

@@ -27,7 +27,7 @@ from synmt.syntax.kinship import KINDS, KINSHIP
 
 Mask = Literal["all", "self", "parent", "children", "siblings", "ancestors", "descendants"]
 
-MEMBERS: dict[str, tuple[str, ...]] = {
+MEMBERS = {
     "all": KINDS,
     "self": ("self",),
     "parent": ("parent",),

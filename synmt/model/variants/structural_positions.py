@@ -40,13 +40,9 @@ class StructuralPositions(ClippedPairs):
     reads = (SIGNED_STEPS,)
 
     def rows(self, syntax: Syntax) -> Tensor:
-        """Find the row of the tables for each pair: (B, T, T)."""
-        return clipped_steps(syntax.signals["signed_steps"], self.reach)
-
-
-def clipped_steps(steps: Tensor, reach: int) -> Tensor:
-    """Find the row of the tables for each pair: (B, T, T) -> same, 0 to 2 · reach, or 2 · reach + 1
-    without words."""
-    return torch.where(
-        steps == NO_STEPS, 2 * reach + 1, steps.clamp(-reach, reach) + reach
-    )  # (B, T, T)
+        """Find the row of the tables for each pair, 0 to 2 · reach, or 2 · reach + 1 without words:
+        (B, T, T)."""
+        steps, reach = syntax.signals["signed_steps"], self.reach  # (B, T, T)
+        return torch.where(
+            steps == NO_STEPS, 2 * reach + 1, steps.clamp(-reach, reach) + reach
+        )  # (B, T, T)

@@ -28,7 +28,7 @@ from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.feature_signals import FeatureName
 from synmt.syntax.signals import Signal
 
-FEATURES: tuple[FeatureName, ...] = ("tag", "relation", "case", "subword")
+FEATURES = ("tag", "relation", "case", "subword")
 
 
 class SyntaxInfused(Variant):
