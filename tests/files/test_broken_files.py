@@ -18,7 +18,6 @@ import yaml
 from places import TESTS
 from pyarrow import ipc
 
-from synmt.analysis.run_facts import run_facts
 from synmt.analysis.words.grouping import prepared_text
 from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
@@ -148,7 +147,6 @@ def test_a_run(old, monkeypatch):
     readers = {
         "find_run": lambda: find_run(run.folder),
         "steps": run.steps,
-        "facts": lambda: run_facts(run),
         "finished": lambda: has_finished(run, recipe) and check_run(run, recipe, overwrite=False),
         "parser": lambda: parse_as(run),
         "prepared": lambda: prepared_text(run),
