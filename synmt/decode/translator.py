@@ -328,15 +328,19 @@ class Translator:
 
     def source_batches(self, lines: Sequence[str], trees: Trees) -> Iterator[list[Source]]:
         """Segment lines into pieces and group similar lengths, longest first; lines without pieces
-        are left out."""
+        are left out. Few lines are dealt out to the threads in turn, which then end together."""
         sources = [
             source
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
             if without_whitespace(line) and len(source := self._segment(index, line, tree))
         ]
-        shared = math.ceil(len(sources) / workers(self.device))
+        threads = workers(self.device)
+        shared = math.ceil(len(sources) / threads)
         most = _LOGITS // (self.options.beam_size * len(self.target))
         size = max(1, min(self.options.batch_size, most, shared))
+        if size == shared and max(map(len, sources), default=0) <= _PIECES:
+            ordered = sorted(sources, key=len, reverse=True)
+            return (ordered[thread::threads] for thread in range(min(threads, len(sources))))
         return batches(sources, len, sentences=size, pieces=_PIECES * size)
 
     def _segment(self, index: int, line: str, tree: Parse | None) -> Source:
