@@ -1,5 +1,4 @@
-"""From raw text to raw text: tokenize, parse if the model reads trees, segment into pieces, search,
-join.
+"""From raw text to raw text: tokenize, parse for what reads trees, segment, search, join.
 
 Everything below `translate` works on words: raw text too if the run does not tokenize its text.
 """

@@ -164,7 +164,7 @@ def test_a_folder_with_other_files_is_not_replaced(tmp_path):
 
 def test_the_card_goes_along_and_names_the_library(tmp_path):
     run, card = make_run(tmp_path / "run"), tmp_path / "README.md"
-    write_card(card, load_recipe("multi30k-tiny"), 29_000, [], None)
+    write_card(card, load_recipe("multi30k-tiny"), 29_000, [], None, None)
     assert "29,000 sentence pairs. Licence of the text: for research" in card.read_text("utf-8")
     folder = exported(run, tmp_path / "out", "transformers", card=card)
     assert "library_name: transformers" in (folder / card.name).read_text(encoding="utf-8")
