@@ -13,11 +13,9 @@ tests.NAME.statistics, exact                BLEU's counts of sentences; which eq
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from synmt.errors import SynmtError
 from synmt.evaluation.cost import run_cost
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.files.json_files import read_json
+from synmt.files.reading import fingerprint as text_fingerprint
 from synmt.files.reading import read_lines
 from synmt.machine import machine
 from synmt.run_folder import Run
@@ -50,7 +49,7 @@ def measure(run: Run) -> dict[str, Any]:
         "torch": info["torch"],
         "device": ", ".join(info["devices"]),
         "precision": recipe.training.precision,
-        "text": text_hash(info["inputs"]),
+        "text": text_fingerprint(info["inputs"]),
         "parser": f"Stanza {parser['stanza']}, {parser['model']}" if parser else None,
         "weights": cost["weights"],
         "steps": cost["steps"],
@@ -59,11 +58,6 @@ def measure(run: Run) -> dict[str, Any]:
         "parsing": info.get("parsing", {}),
         "tests": {name: _test(run, name) for name in _tests(run)},
     }
-
-
-def text_hash(inputs: Mapping[str, Mapping[str, str]]) -> str:
-    """Hash the checksums of all texts."""
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def labels(run: Run) -> dict[str, dict[str, list[str]]]:

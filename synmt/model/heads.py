@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -79,7 +79,7 @@ def choose_heads(
     for variant in model.variants[side] if owned else ():
         for owned_head in _heads_of(variant):
             heads[owned_head.layer, owned_head.number] = owned_head
-    means = [Head(layer) for layer in dict.fromkeys(layer for layer, _ in heads)]
+    means = [Head(layer) for layer, number in heads if number == 1]
     chosen = [candidate for candidate in heads.values() if head in (None, "all", candidate.place)]
     chosen = chosen or [mean for mean in means if mean.place == head]
     if not chosen:
@@ -139,16 +139,24 @@ def learned_heads(model: Seq2Seq, side: Side) -> Iterator[Head]:
             yield from _heads_of(variant)
 
 
-def supervised_heads(model: Seq2Seq, side: Side) -> dict[Head, Signal]:
-    """Find the heads that learn to attend to parents, each with the signal that says which pieces
-    these are, (T,)."""
-    return {
+def supervised_heads(model: Seq2Seq, side: Side, heads: Sequence[Head]) -> dict[Head, Signal]:
+    """Choose the heads that learn to attend to parents, each with the signal that says which pieces
+    these are, (T,); raises UsageError if there is none."""
+    chosen = {
         head: signal
         for variant in model.variants[side]
         for signal in variant.learns
         if variant.edits_attention() and signal in (PARENT_FIRST, PARENT_CHAIN)
         for head in _heads_of(variant)
+        if head in heads
     }
+    if not chosen:
+        raise UsageError(
+            f"no chosen head of the {side} learns from parents",
+            where="--what target",
+            do="Leave out `--head`, or choose a run with lisa or dbsa",
+        )
+    return chosen
 
 
 def _heads_of(variant: Variant) -> Iterator[Head]:

@@ -8,18 +8,19 @@ probably the parent of a piece.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from synmt.analysis.forward_passes import ForwardPass, ParsedText, run_forward
+from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, run_forward
 from synmt.analysis.options import MapContent
+from synmt.analysis.trees.induced import word_owners
 from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.task_corpus import tagged
-from synmt.data.vocabulary import BOS, EOS, word_of
+from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.capture import Activations, self_attention
@@ -124,7 +125,7 @@ def read_map(
     """Run the model over sentence `number` of a text, which has gold trees for content `target`."""
     this = slice(number - 1, number)
     source, target = text.source[this], text.target[this] if text.target else None
-    trees = text.model_trees[this] if text.model_trees else None
+    trees, gold = text.model_trees[this] if text.model_trees else None, text.gold[this]
     what = ("attention", "terms", "cross")
     passes = list(run_forward(translator, source, target, trees, what=what))
     if not passes or passes[0].sentences[0].dropped:
@@ -143,11 +144,9 @@ def read_map(
         rows = spell.pieces([*ids, EOS] if kind == "cross" else [BOS, *ids])
         columns = columns if kind == "cross" else rows
     if content == "target":
-        sentence = passes[0].sentences[0]
-        side, spans = text.side, getattr(sentence, text.side)
-        owners = word_of(spans, text.gold[number - 1].spans)  # of the pieces of the line
-        ends = ([-1], owners) if side == "target" else (owners, [-1])
-        panels = targets_of(translator.model, side, heads, text.gold[number - 1], np.hstack(ends))
+        alone = replace(text, source=source, target=target, gold=gold)
+        owners = owners_with_ends(translator, alone, passes[0].sentences[0])
+        panels = targets_of(translator.model, text.side, heads, gold[0], owners)
     elif content == "factor" or content == "bias":
         panels = edits_of(passes[0].captured, KINDS[kind].side, content, heads)
     else:
@@ -158,6 +157,13 @@ def read_map(
     return AttentionMap(content, kind, number, rows, columns, arrays)
 
 
+def owners_with_ends(translator: Translator, text: ParsedText, sentence: SentencePass) -> IntArray:
+    """Find the word of each piece that self-attention reads, with BOS or EOS: (T,), -1 for these
+    and for task tags."""
+    owners = word_owners(translator, text, sentence)
+    return np.append(-1, owners) if text.side == "target" else np.append(owners, -1)
+
+
 def targets_of(
     model: Seq2Seq, side: Side, heads: Sequence[Head], parse: Parse, owners: IntArray
 ) -> dict[Head, Tensor]:
@@ -166,23 +172,14 @@ def targets_of(
 
     owners: (T,) words of the pieces, -1 for BOS and EOS, whose rows are empty.
     """
-    signals = supervised_heads(model, side)
     masked = np.triu(np.full((len(owners),) * 2, np.nan), 1) if side == "target" else 0.0
     learned = owners[:, None] >= 0  # (T, 1)
-    panels = {
+    return {
         head: torch.from_numpy(
-            np.eye(len(owners))[signals[head].compute(parse, owners)] * learned + masked
+            np.eye(len(owners))[signal.compute(parse, owners)] * learned + masked
         )
-        for head in heads
-        if head in signals
+        for head, signal in supervised_heads(model, side, heads).items()
     }
-    if not panels:
-        raise UsageError(
-            f"no chosen head of the {side} learns from parents",
-            where="--what target",
-            do="Leave out `--head`, or choose a run with lisa or dbsa",
-        )
-    return panels
 
 
 def edits_of(

@@ -29,7 +29,7 @@ from synmt.analysis.options import AttentionOptions, MapContent
 from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
-from synmt.model.heads import annotation_heads
+from synmt.model.heads import annotation_heads, supervised_heads
 from synmt.reporting.figures import GRID, check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import find_run
@@ -68,10 +68,11 @@ def analyze_attention(options: AttentionOptions) -> Report:
     if not text.model_trees:
         inputs.check_recorded(translator, run.folder, "" if kind == "target" else "--parses")
     content: MapContent = options.what
-    if content == "target" and not text.gold:
-        text = inputs.parse_text(
-            translator, run, text.side, text.source, text.target, options.parser
-        )
+    lines = text.source, text.target
+    parse = partial(inputs.parse_text, translator, run, text.side, *lines, options.parser)
+    if content == "target":
+        supervised_heads(translator.model, text.side, heads)
+        text = text if text.gold else parse()
     if content == "weights" and (kind == "cross" or kind == "parents"):
         content = kind
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
@@ -79,8 +80,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
     if options.plot:
         save_figure(draw_map, options.plot)
     if kind != "cross" and not text.gold:
-        lines = text.source, text.target
-        text = inputs.parse_text(translator, run, text.side, *lines, options.parser)
+        text = parse()
     trees = inputs.describe_trees(translator, text)
     sentences, left_out = measure_heads(translator, heads, kind, text)
     joined = join(list(sentences.values()))

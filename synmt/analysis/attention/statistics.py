@@ -38,7 +38,12 @@ import numpy.typing as npt
 from scipy.special import entr
 from torch import Tensor
 
-from synmt.analysis.attention.heads import KINDS, AttentionKind, weights_of
+from synmt.analysis.attention.heads import (
+    KINDS,
+    AttentionKind,
+    owners_with_ends,
+    weights_of,
+)
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
 from synmt.analysis.trees.induced import word_owners
 from synmt.arrays import BoolArray, DoubleArray, IntArray
@@ -102,10 +107,8 @@ def measure_heads(
             rows, keys = len(sentence.target), len(sentence.source) + (not heads[0].is_lstm)
             return measure_cross_heads(weights[:, :rows, :keys], pieces=len(sentence.source))
         weights = of_predicting_steps(weights, heads)
-        owners = word_owners(translator, text, sentence)  # (T,)
-        if kind != "parents":
-            # of BOS or EOS
-            owners = np.append(-1, owners) if kind == "target" else np.append(owners, -1)
+        owned = word_owners if kind == "parents" else owners_with_ends
+        owners = owned(translator, text, sentence)  # (T,)
         inner = weights[:, : len(owners), : len(owners)]  # without padding
         gold = text.gold[sentence.index]
         return measure_self_heads(inner, owners, gold, causal=kind == "target")
