@@ -22,7 +22,6 @@ def machine() -> dict[str, Any]:
     """
     import torch
 
-    gpus = range(torch.cuda.device_count())
     return {
         "synmt": __version__,
         "commit": _commit(),
@@ -30,13 +29,17 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(),
         "processor": _processor(),
         "threads": torch.get_num_threads(),
-        "gpus": [torch.cuda.get_device_name(gpu) for gpu in gpus],
+        "gpus": list(map(torch.cuda.get_device_name, range(torch.cuda.device_count()))),
         "packages": _packages(),
     }
 
 
 def _commit() -> str | None:
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    project = Path(__file__).parents[1]
+    # not that of a project whose environment has synmt
+    if not (project / ".git").exists():
+        return None
+    command = ["git", "-C", str(project), "describe", "--always", "--dirty"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
@@ -45,8 +48,8 @@ def _commit() -> str | None:
 
 
 def _processor() -> str | None:
-    text = _CPU_INFO.read_text(encoding="utf-8") if _CPU_INFO.exists() else ""
-    named = re.search(r"^model name\s*: (.*)", text, flags=re.MULTILINE)
+    text = _CPU_INFO.read_text("utf-8") if _CPU_INFO.exists() else ""
+    named = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
     return named[1] if named else platform.processor() or None
 
 

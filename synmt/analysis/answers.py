@@ -30,9 +30,9 @@ def differences_in_words(tables: Sequence[Table], base: str, value: str = "value
         for row in rows:
             place, p_value = table.places["difference"], row[table.places["holm_p"]]
             if p_value is not None:
-                of = f"{_where(table, row)}; 95 % interval {_said(table, row, place + 1)}"
-                size = f"{_said(table, row, place)} {measure} ({of})"
-                found.append((p_value < _LEVEL, abs(row[place]), size))
+                size, ends = _said(table, row, place), _said(table, row, place + 1)
+                said = f"{size} {measure} ({_where(table, row)}; 95 % interval {ends})"
+                found.append((p_value < _LEVEL, abs(row[place]), said))
     if not found:
         return range_in_words(first, value, measure)
     _, _, largest = max(found)
@@ -47,12 +47,15 @@ def differences_in_words(tables: Sequence[Table], base: str, value: str = "value
 
 
 def range_in_words(table: Table, name: str, measure: str) -> TextBlock:
-    """Say between which values a column is, and in which rows.
+    """Say between which values a column is, and in which rows; nothing if it has none.
 
     measure: what the values are, as the subject of a sentence.
     """
-    place = table.places[name]
-    rows = sorted((row for row in table.rows if row[place] is not None), key=itemgetter(place))
+    place = table.places.get(name, -1)
+    known: list[_Row] = [row for row in table.rows if row[place] is not None]
+    if not known or place < 0:
+        return TextBlock()
+    rows = sorted(known, key=itemgetter(place))
     low, high = (
         f"{_said(table, row, place)} ({_where(table, row)})" for row in (rows[0], rows[-1])
     )

@@ -16,9 +16,11 @@ def page_with_recipes(reports: Sequence[Report], command: Sequence[str]) -> str:
 
     command: the words of the command line that made them.
     """
-    runs = {folder.resolve(): Run(folder) for report in reports for folder in report.runs}
     recipes = {
-        str(folder.name): dump_yaml(run.recipe().model_dump(mode="json", exclude_defaults=True))
-        for folder, run in runs.items()
+        run.resolve().name: dump_yaml(
+            Run(run).recipe().model_dump(mode="json", exclude_defaults=True)
+        )
+        for report in reports
+        for run in report.runs
     }
     return page_of(reports, recipes=recipes, command=shlex.join(command))

@@ -15,6 +15,7 @@ from typing import Any
 from synmt.errors import RETRANSLATE
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
+from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
@@ -95,8 +96,8 @@ def _count_parameters(path: Path) -> int | None:
 def is_untested(path: Path) -> bool:
     """Whether a path names a recipe, or a run that has translated no test set yet."""
     if Run(path).exists():
-        return not any(path.glob("tests/*/cost.json"))
-    return path.suffix in (".yaml", ".yml") or not path.exists()
+        return not any(path.glob("tests/*/hypothesis.txt"))
+    return path.suffix in (".yaml", ".yml") or path.as_posix() in shipped_recipes()
 
 
 def cost_report(paths: Sequence[Path]) -> Report:
@@ -105,14 +106,17 @@ def cost_report(paths: Sequence[Path]) -> Report:
     costs = {}
     for path in paths:
         run = Run(path)
-        unknown: dict[str, Any] = defaultdict(lambda: None, validation=())
-        cost = dict(run_cost(run)) if run.exists() else unknown
+        cost: dict[str, Any] = defaultdict(lambda: None, validation=())
+        cost |= run_cost(run) if run.exists() else {}
         if cost["weights"] is None:
             cost["weights"] = _count_planned(run.recipe() if run.exists() else load_recipe(path))
         costs[path.name] = cost
-    table = cost_table([(name, [cost]) for name, cost in costs.items()])
-    about = "parameters: before training, with the largest vocabulary that the recipe allows"
-    return Report(title="What training costs", parts=[table], notes=[about], facts={"cost": costs})
+    return Report(
+        title="What training costs",
+        parts=[cost_table([(name, [cost]) for name, cost in costs.items()])],
+        notes=["parameters: before training, with the largest vocabulary that the recipe allows"],
+        facts={"cost": costs},
+    )
 
 
 def _count_planned(recipe: Recipe) -> int:

@@ -115,15 +115,16 @@ def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
 
     Raises UsageError unless each has a name of its own.
     """
-    chosen = names or [system.name for system in systems]
-    if not len(set(chosen)) == len(chosen) == len(systems):
+    if not names:
+        return list(systems)
+    if not len(set(names)) == len(names) == len(systems):
         own = ", ".join(system.name for system in systems)
         raise UsageError(
-            f"{len(systems)} different names are needed, for {own}, not {', '.join(chosen)}",
+            f"{len(systems)} different names are needed, for {own}, not {', '.join(names)}",
             where="--names",
             do="Name the systems in the order of the table, the baseline first",
         )
-    return [System(name, system.seeds) for name, system in zip(chosen, systems, strict=True)]
+    return [System(name, system.seeds) for name, system in zip(names, systems, strict=True)]
 
 
 def systems_from_lines(

@@ -64,11 +64,10 @@ def check_values(recipe: Recipe) -> Requirements:
                 allowed="Allowed: float32 and bf16",
             )
     options = options_of(recipe.evaluation)
-    in_validation = validation_metrics(recipe.training)
     metrics = computed_here(recipe.evaluation.metrics)
     if len(metrics) < len(recipe.evaluation.metrics):
         _logger.info("BEER_HOME does not name a folder of BEER: `beer` is left out")
-    for name in (*metrics, *in_validation):
+    for name in (*metrics, *validation_metrics(recipe.training)):
         make_metric(name, options)
     return requirements
 

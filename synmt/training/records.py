@@ -164,7 +164,7 @@ class Log:
             prefix = "validation" if isinstance(record, ValidationRecord) else "training"
             for name, value in _numbers(asdict(record)):
                 self._board.add_scalar(f"{prefix}/{name}", value, record.step)
-            for number, pair in enumerate(asdict(record).get("samples", ()), 1):
+            for number, pair in enumerate(getattr(record, "samples", ()), 1):
                 self._board.add_text(f"{prefix}/line {number}", "\n\n".join(pair), record.step)
             self._board.flush()
 

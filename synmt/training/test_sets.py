@@ -145,7 +145,7 @@ def validation_metrics(settings: TrainingRecipe) -> list[str]:
     """Name the metrics of a validation: BLEU and that of `best`, or none without translations."""
     if not settings.validation_beam_size:
         return []
-    return list(dict.fromkeys(["bleu", *[settings.best] * (settings.best != "loss")]))
+    return ["bleu"] if settings.best in ("loss", "bleu") else ["bleu", settings.best]
 
 
 def validation_scores(

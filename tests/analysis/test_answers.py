@@ -2,7 +2,7 @@
 
 import pytest
 
-from synmt.analysis.answers import differences_in_words
+from synmt.analysis.answers import differences_in_words, range_in_words
 from synmt.reporting.values import Column, Interval, Table, text_column
 
 COLUMNS = [
@@ -39,3 +39,8 @@ ANSWERS = [
 def test_the_largest_significant_difference_is_said(rows, expected):
     table = Table(columns=COLUMNS, rows=rows)
     assert differences_in_words([table], "plain").lines == [expected]
+
+
+def test_there_is_no_answer_without_values():
+    for name in ("value", "parent"):
+        assert not range_in_words(Table(columns=COLUMNS, rows=[[None] * 6]), name, "").lines

@@ -19,6 +19,5 @@ def test_each_run_has_its_recipe_below_the_analyses(tmp_path):
         )
     )
     assert read.text["summary", ""] == ["Recipe of plain", "Recipe of reader"]
-    assert read.text["pre", ""][-1] == "synmt"
     for run, text in zip(runs, read.text["pre", ""], strict=False):
         assert check_recipe(yaml.safe_load(text), where="") == run.recipe()

@@ -65,7 +65,7 @@ def test_two_files_are_compared_and_the_difference_is_marked(files, tmp_path):
     given = ("--references", files["references"], "--source", files["source.en"], "--plot", boxes)
     printed, said = analyze("--compare", files["a"], files["b"], *given)
     rows = [line.split() for line in printed.splitlines()]
-    assert rows[2][:6] == ["The", "difference", "from", "a", "is", "not"]
+    assert "The difference from a is not significant: " in printed
     assert (rows[6][:2], rows[6][-3:]) == (["B:", "b"], ["2", "2", "0"])
     assert "  source            A dog sees the two cats on the table.\n" in printed
     assert "  Ein Hund [sieht die zwei Katzen auf dem Tisch]" in printed

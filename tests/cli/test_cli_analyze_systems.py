@@ -67,6 +67,8 @@ def test_systems_have_the_names_that_they_are_given_the_baseline_first(place):
     done = synmt("score", PLAIN, PASCAL, "--names", "first", "second", "--json", "-m", "bleu")
     rows = json.loads(done.stdout)["tables"][0]["rows"]
     assert [row["system"] for row in rows] == ["first", "second"]
+    # without names, one that is given twice keeps its own
+    assert synmt("score", PLAIN, PLAIN).returncode == 0
 
 
 def test_files_are_systems_too_and_labels_are_none(place):

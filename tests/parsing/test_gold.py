@@ -40,9 +40,6 @@ def test_the_scores_are_those_of_the_shared_task(tmp_path):
 
 def test_options_that_do_not_apply_are_refused(tmp_path):
     gold = write_lines(tmp_path / "gold.conllu", [])
-    for options, message in (
-        (["--gold", gold, "-o", "x"], "--output does not apply to --gold"),
-        (["--json"], "--json needs --gold"),
-    ):
-        assert message in fail(2, "parse", *options)
+    assert "--output does not apply to --gold" in fail(2, "parse", "--gold", gold, "-o", "x")
+    assert "--json needs --gold" in fail(2, "parse", "--json")
     assert "there are no words to compare" in fail(1, "parse", "--gold", gold)

@@ -53,10 +53,9 @@ def test_a_title_is_said_once_and_the_answer_stands_above_the_contents():
     parts = [TextBlock(lines=["The answer."]), *REPORT.parts]
     read = Reader(page_of([Report(title="sa", parts=parts)]))
     assert (read.text["h1", ""], read.text["h2", ""]) == (["sa"], ["Words", "Trees"])
-    assert read.text["a", ""] == ["Words", "Trees"]
     assert "".join(read.text["main", ""]).split()[:4] == ["sa", "The", "answer.", "WordsTrees"]
     both = Reader(page_of([REPORT, Report(title="pascal", parts=parts, runs=[Path("runs/b")])]))
-    assert (read.text["h1", ""], both.text["h1", ""]) == (["sa"], ["Analyses of b"])
+    assert both.text["h1", ""] == ["Analyses of b"]
     assert both.text["h2", ""] == ["Words", "Trees", "pascal", "Words", "Trees"]
 
 

@@ -73,9 +73,8 @@ def analyze_compare(options: CompareOptions) -> Report:
     # without them
     same = all(system.source == words[0].source for system in words)
     shown, line = words if same else outputs, options.sentence
-    if line and line > len(shown[0].reference):
-        what = f"there are {len(shown[0].reference):,} sentences"
-        raise UsageError(what, where=f"--sentence {line}")
+    if line and line > (count := len(shown[0].reference)):
+        raise UsageError(f"there are {count:,} sentences", where=f"--sentence {line}")
     compared = rank_differences(shown, scores, ranks, top=options.top, line=line)
     runs = [system.run for system in outputs]
     draw = partial(draw_boxes, compared)
