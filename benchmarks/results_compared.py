@@ -119,6 +119,6 @@ class Results:
 
 def read_results(plan: Plan, system: str) -> list[dict[str, Any]]:
     """Read the results of a system that are there, seed by seed."""
-    paths = [plan.result(system, seed) for seed in plan.seeds]
+    paths = [plan.result(system, seed) for seed in plan.seeds_of(system)]
     expected = fingerprint(plan.recipes[system])
     return [read_result(path, expected) for path in paths if path.exists()]

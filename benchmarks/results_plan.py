@@ -9,7 +9,8 @@ systems: {SYSTEM: RECIPE}   or {SYSTEM: {recipe: RECIPE, set: {KEY: VALUE}}}, an
   baseline: SYSTEM          compared with this one, not with that of the architecture
   control_of: SYSTEM        the same model with the parser's trees
   tested: false             its difference gets no p
-  seeds: [1]                only these, and compared by its validation loss only
+  seeds: [1]                these, instead of the above; a system without some of the above is compared
+                            by its validation loss only
 validation: [SYSTEM, …]     compared by their validation losses
 differences: {TITLE: [[SYSTEM, …], [SYSTEM, …]]}
                             the average of the first ones minus that of the second ones
@@ -114,7 +115,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     @property
     def compared(self) -> list[str]:
         """The systems that are compared by their translations."""
-        return [name for name, system in self.systems.items() if not system.seeds]
+        return [name for name in self.systems if set(self.seeds_of(name)) >= set(self.seeds)]
 
     @property
     def tested(self) -> list[str]:
@@ -122,6 +123,10 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         found = [name for name in self.compared if self.baseline(name) != name]
         found = [name for name in found if self.kind(name) != "control"]
         return [name for name in found if self.systems[name].tested]
+
+    def seeds_of(self, system: str) -> list[int]:
+        """List the seeds of a system."""
+        return self.systems[system].seeds or self.seeds
 
     def kind(self, system: str) -> str:
         """Name the kind of a system by its trees: `parser`, `induced`, `none` or `control`."""
@@ -138,9 +143,9 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
 
     def runs(self, changes: Mapping[str, Any], folder: Path = Path()) -> Iterator[GridRun]:
         """Yield the runs in order: all systems with the first seed, then with the second."""
-        for seed in self.seeds:
-            for name, system in self.systems.items():
-                if seed in (system.seeds or self.seeds):
+        for seed in sorted(set(chain.from_iterable(map(self.seeds_of, self.systems)))):
+            for name in self.systems:
+                if seed in self.seeds_of(name):
                     recipe = self.recipe(name, {**changes, "training.seed": seed})
                     yield GridRun(name, recipe, folder / recipe.name)
 
