@@ -9,8 +9,8 @@ systems: {SYSTEM: RECIPE}   or {SYSTEM: {recipe: RECIPE, set: {KEY: VALUE}}}, an
   baseline: SYSTEM          compared with this one, not with that of the architecture
   control_of: SYSTEM        the same model with the parser's trees
   tested: false             its difference gets no p
-  seeds: [1]                these, instead of the above; a system without some of the above is compared
-                            by its validation loss only
+  seeds: [1]                these, instead of the above; a system that lacks some of the above is
+                            compared by its validation loss only
 validation: [SYSTEM, …]     compared by their validation losses
 differences: {TITLE: [[SYSTEM, …], [SYSTEM, …]]}
                             the average of the first ones minus that of the second ones
