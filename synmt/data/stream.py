@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+import numpy as np
 
 from synmt.arrays import Array, Side
 from synmt.corpora.corpus import CorpusPart, rows_of_parts
 from synmt.data.batch import Batch, collate
 from synmt.data.corpus import Split
 from synmt.data.dropout import BpeDropout
-from synmt.data.epoch import epoch_rows, plan_batches
+from synmt.data.epoch import EpochRows, epoch_rows, plan_batches
 from synmt.errors import SynmtError
 from synmt.recipe.schema import TrainingRecipe
 from synmt.syntax.reading import Reading
@@ -52,9 +54,27 @@ class Reader:
         """Read rows as a batch."""
         return collate(self.split.rows(rows), **self.reading)
 
+    @property
+    def batch_tokens(self) -> int:
+        """The maximum size of a batch."""
+        tokens = self.recipe.batch_tokens
+        assert tokens != "auto", "the recipe of a reader has a number"
+        return tokens
+
+    def with_batches_of(self, tokens: int) -> Reader:
+        """Make a reader with batches of another size."""
+        return replace(self, recipe=self.recipe.model_copy(update={"batch_tokens": tokens}))
+
+    def longest(self) -> Batch:
+        """Read the longest sentences as one batch: it takes as much memory as any in training."""
+        longer = self.split.lengths().max(1)  # (N,)
+        most = max(1, self.batch_tokens // int(longer.max()))
+        rows = np.argsort(longer)[::-1][: min(most, self.recipe.batch_sentences or most)]
+        return self._segmented(EpochRows(rows, np.zeros_like(rows)), epoch=0)
+
     def once(self) -> Iterator[Batch]:
         """Yield all batches once, the longest first."""
-        plan = plan_batches(self.split.lengths(), batch_tokens=self.recipe.batch_tokens)
+        plan = plan_batches(self.split.lengths(), batch_tokens=self.batch_tokens)
         return map(self.batch, plan)
 
     def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
@@ -77,7 +97,7 @@ class Reader:
         chosen = epoch_rows(rows, weights, seed=self.recipe.seed, epoch=number)
         plan = plan_batches(
             self.split.lengths()[chosen.rows],
-            batch_tokens=self.recipe.batch_tokens,
+            batch_tokens=self.batch_tokens,
             batch_sentences=self.recipe.batch_sentences,
             seed=(self.recipe.seed, number),
         )
@@ -85,11 +105,13 @@ class Reader:
         batches = max(1, len(plan) // self.processes) if plan else 0
         for index in range(position.batch // self.processes, batches):
             mine = chosen.select(plan[(index * self.processes + self.rank) % len(plan)])
-            examples = self.split.rows(mine.rows)
-            if self.dropout:
-                examples = self.dropout.apply(examples, mine, number)
-            after = Position(number, (index + 1) * self.processes)
-            yield collate(examples, **self.reading), after
+            yield self._segmented(mine, number), Position(number, (index + 1) * self.processes)
+
+    def _segmented(self, rows: EpochRows, epoch: int) -> Batch:
+        examples = self.split.rows(rows.rows)
+        if self.dropout:
+            examples = self.dropout.apply(examples, rows, epoch)
+        return collate(examples, **self.reading)
 
 
 def prefetch(items: Iterator[T]) -> Generator[T, None, None]:

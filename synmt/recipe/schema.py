@@ -82,9 +82,9 @@ class TrainingRecipe(StrictModel):
     """Number of updates; 0, with `use: last`, tests the model of `model.init` as it is."""
     pretraining: int = Field(default=0, ge=0)
     """Number of steps at the beginning that train on the auxiliary losses of variants alone."""
-    batch_tokens: int = Field(default=4096, ge=1)
+    batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = 4096
     """Maximum batch size: sentences times the longest side in pieces. BPE dropout then makes
-    sentences longer."""
+    sentences longer. auto: the largest power of two from 1,024 to 32,768 that fits in memory."""
     batch_sentences: int = Field(default=0, ge=0)
     """Maximum batch size in sentences; 0 sets no limit."""
     accumulate: int = Field(default=1, ge=1)

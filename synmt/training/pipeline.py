@@ -16,7 +16,7 @@ from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
-from synmt.errors import adding_advice
+from synmt.errors import adding_advice, naming_lack_of_memory
 from synmt.exchange.hub import without_downloads
 from synmt.files.checksums import recording
 from synmt.files.writing import locked
@@ -27,6 +27,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run, named_run
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
+from synmt.training.batch_size import SMALLEST, fit_batch
 from synmt.training.checks import check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.initial import adopt_vocabulary, freeze, take_weights
@@ -191,6 +192,11 @@ def train_prepared(
     trainer = make_trainer(run, recipe, prepared, processes)
     trainer.stop = stop or trainer.stop
     step, parameters = trainer.resume(), list(trainer.model.parameters())
+    if recipe.training.batch_tokens == "auto" and "batch_tokens" not in run.info():
+        with naming_lack_of_memory():
+            tokens = fit_batch(trainer)
+        if processes.rank == 0:
+            run.write_info(batch_tokens=tokens)
     weights = sum(weight.numel() for weight in parameters)
     frozen = sum(weight.numel() for weight in parameters if not weight.requires_grad)
     device = str(choose_device(recipe.training.device))
@@ -217,6 +223,9 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     """Build the model and the readers of its data."""
     keep_freed_memory()
     settings, dropout = recipe.training, recipe.vocabulary.dropout
+    if settings.batch_tokens == "auto":
+        tokens = run.info().get("batch_tokens", SMALLEST)
+        settings = settings.model_copy(update={"batch_tokens": tokens})
     data = PreparedCorpus.open(prepared.folder)
     source, target = data.vocabularies
     # the other processes write the same bytes

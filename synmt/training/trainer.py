@@ -71,7 +71,6 @@ class Trainer:
         self.processes = (processes or Processes()).for_training()
         self._objective = Objective(self.model, self.settings.label_smoothing)
         self._shared_objective = self.processes.share_gradients(self._objective, self.device)
-        self._unsettled = self.processes.count > 1
         groups = _groups(self.model, run, self.settings.pretrained_rate)
         self.optimizer = make_optimizer(groups, self.settings, self.processes)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
@@ -104,12 +103,12 @@ class Trainer:
         """Train until max_steps, patience, the last decay or a request to stop."""
         stream = self._batches()
         with closing(stream), naming_lack_of_memory():
+            if self._reason_to_stop() is None:
+                self.try_longest()
             while (reason := self._reason_to_stop()) is None:
                 is_logged = (self.state.step + 1) % self.settings.log_every == 0
                 with self._meter.measuring(), self.processes.reporting_lost_processes():
                     batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
-                    if self._unsettled:
-                        self._settle(batches[0])
                     self._meter.add(self.update(batches))
                     if is_logged:
                         self._meter.read()
@@ -130,17 +129,25 @@ class Trainer:
 
         return prefetch(copied())
 
-    def _settle(self, batch: Batch) -> None:
-        """Compute gradients, and drop them: with its first ones, DDP chooses the order in which it
-        adds them up.
+    def try_longest(self) -> None:
+        """Compute the gradients of the longest sentences, and drop them, so that lack of memory
+        ends training at its beginning.
 
-        Otherwise the first step after a checkpoint would have another order than the same step
-        without one.
+        With its first gradients, DDP chooses the order in which it adds them up. Otherwise the
+        first step after a checkpoint would have another order than the same step without one.
         """
-        self._unsettled = False
+        # what Adam will need from the first step on
+        mine = local_part(self.optimizer)
+        averages = [
+            torch.empty_like(weight)
+            for group in mine.param_groups
+            for weight in (*group["params"], *group["params"])
+            if not mine.state
+        ]
         self._enter_step(1)
-        self._accumulate(batch, 1, last=True)
+        self._accumulate(self.train_reader.longest().to(self.device), 1, last=True)
         self.optimizer.zero_grad()
+        del averages
 
     def update(self, batches: Sequence[Batch]) -> Update:
         """Update the weights once with the gradients of a few batches, which are on the device

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from forked import let_pools_fork
@@ -64,6 +65,17 @@ def test_a_run_knows_the_devices_of_its_training(place, monkeypatch):
     monkeypatch.setattr(pipeline, "device_name", lambda device: "GPU 1")
     assert devices() == ["cpu", "GPU 1"]
     assert devices(overwrite=True) == ["GPU 1"]
+
+
+def test_the_size_of_batches_is_found_once_and_stored_in_the_run(place, monkeypatch):
+    find = Mock(return_value=64)
+    monkeypatch.setattr(pipeline, "fit_batch", find)
+    auto = ["name=auto", "training.batch_tokens=auto"]
+    records_of(place, *auto, "training.max_steps=4")
+    run = find_run(records_of(place, *auto)[-1].folder)
+    assert find.call_count == 1
+    assert run.info()["batch_tokens"] == 64
+    assert run.recipe().training.batch_tokens == "auto"
 
 
 def test_training_that_is_abandoned_leaves_the_run_folder_unlocked(place):

@@ -125,6 +125,9 @@ class Parsed:
     def once(self):
         return self.batches[:1]
 
+    def longest(self):
+        return self.batches[0]
+
 
 def test_validations_of_pretraining_neither_end_training_nor_lower_the_rate(tmp_path):
     ends = {"validate_every": 1, "patience": 2, "schedule": "plateau", "max_decays": 1}

@@ -233,6 +233,23 @@ def test_running_out_of_memory_names_what_to_lower(tmp_path, monkeypatch, error)
     assert_fails(r"out of memory\. .*training\.batch_tokens", list, trainer.train())
 
 
+def test_the_longest_sentences_are_tried_first(tmp_path, monkeypatch):
+    trainer = make_trainer(tmp_path)
+    longest = trainer.train_reader.longest().target_output
+    batches = [batch.target_output for batch in trainer.train_reader.once()]
+    assert all(len(batch) * batch.shape[1] ** 2 <= len(longest) * 9**2 for batch in batches)
+    decode = trainer.model.decode
+
+    def decode_short(memory, inputs, *others):
+        if inputs.shape == longest.shape:
+            raise torch.OutOfMemoryError("no")
+        return decode(memory, inputs, *others)
+
+    monkeypatch.setattr(trainer.model, "decode", decode_short)
+    assert_fails("out of memory", list, trainer.train())
+    assert trainer.state.step == 0
+
+
 # batches and weights
 
 
