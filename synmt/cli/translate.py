@@ -118,6 +118,13 @@ class TranslateArguments:
         ),
     ] = False
     scores: Annotated[bool, _file("Add the score to each line, after a tab.")] = False
+    word_scores: Annotated[
+        bool,
+        _file(
+            "With --jsonl: add the log-probability of each piece (`pieces`), and the sum of each "
+            "word (`word_scores`), words as in --alignments."
+        ),
+    ] = False
     tokens: Annotated[
         bool,
         _file("Write tokenized output (no detokenization), for a run whose recipe tokenizes text."),
@@ -208,6 +215,7 @@ def translate(
     names = ("device", "checkpoint", "parser", "precision", "target_language")
     arguments = {name: getattr(options, name) for name in names} | search
     arguments["alignment"] = options.alignments is not None
+    arguments["word_scores"] = options.word_scores
     cached = options.parse_cache
     arguments["parse_cache"] = server.serve is None if cached is None else cached
     arguments["sampling"] = Sampling(**drawing) if sample else None
@@ -266,7 +274,7 @@ def _serve(runs: Sequence[Path], arguments: dict[str, Any], server: ServerOption
 
 _NOT_SERVED = {
     *("source", "prefixes", "parses", "parse_override", "output", "jsonl", "scores", "tokens"),
-    *("alignments", "export", "to", "cluster", "n_best"),
+    *("word_scores", "alignments", "export", "to", "cluster", "n_best"),
 }
 """Parameters that say what is read and written, which requests say to a server."""
 
@@ -287,6 +295,8 @@ def _problems(options: TranslateArguments) -> Iterator[SynmtError]:
     """Find options that do not fit together."""
     if options.jsonl and options.prefixes is not None:
         yield UsageError("--prefixes: with --jsonl, use the field `prefix`")
+    if options.word_scores and not options.jsonl:
+        yield UsageError("--word-scores: only in objects", do="Add --jsonl")
     if options.alignments == "-" and not options.jsonl:
         yield UsageError(
             "the translations go to standard output",

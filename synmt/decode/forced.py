@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from synmt.arrays import DoubleArray
-from synmt.data.vocabulary import BOS, EOS, PAD, IdArray, Vocabulary
+from synmt.data.vocabulary import BOS, EOS, PAD, IdArray, Vocabulary, word_of
 from synmt.decode.alignment import (
     attention_to_source,
     best_pairs,
@@ -26,7 +26,7 @@ from synmt.decode.alignment import (
 )
 from synmt.decode.inputs import Source
 from synmt.decode.loaded_model import LoadedModel
-from synmt.decode.translation import Translation, WordAlignment, piece_spans
+from synmt.decode.translation import PieceScores, Translation, WordAlignment, piece_spans
 from synmt.model.attention import Memory
 from synmt.model.capture import capture
 from synmt.model.seq2seq import Seq2Seq
@@ -122,3 +122,18 @@ def align(
     pairs = best_pairs(word_weights(cross, spans, source.spans, *words))
     places = (word_spans.tolist() for word_spans in words)
     return replace(translation, alignment=WordAlignment(pairs, *places))
+
+
+def with_parts(
+    translation: Translation, log_probabilities: DoubleArray, target: Vocabulary
+) -> Translation:
+    """Add the log-probabilities of pieces and words; of the pieces and the end: (T,)."""
+    best = translation.best
+    pieces = [*target.pieces(best.pieces), "</s>"]
+    words = whitespace_words(best.text)
+    owners = word_of(piece_spans(best.pieces, target), words)  # (T - 1,)
+    of_words = np.bincount(
+        owners[owners >= 0], log_probabilities[:-1][owners >= 0], minlength=len(words)
+    )
+    scored = list(zip(pieces, log_probabilities.tolist(), strict=True))
+    return replace(translation, parts=PieceScores(scored, of_words.tolist()))

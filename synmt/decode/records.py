@@ -11,9 +11,11 @@ out   translation, score, log_probability
                            first
       alignment            if requested: pairs [source word, target word], with source_words and
                            target_words, the characters [start, end) of each word
+      pieces, word_scores  if requested: [piece, log-probability] of each piece and of the end, and
+                           the sum of each word, as separated in alignments
       source_tokens, translation_tokens
                            the words, with a space between two, if the run tokenizes text;
-                           alignments refer to them
+                           alignments and word_scores refer to them
       override             with another tree: translation, score, log_probability, and
                            own_log_probability, that of the translation above
 
@@ -143,11 +145,17 @@ def format_json(request: Request, translation: Translation, *, n_best: bool) -> 
     fields |= {"dropped": translation.dropped, "degenerate": translation.degenerate}
     if n_best:
         fields["translations"] = list(map(_candidate_fields, translation.candidates or (best,)))
+    if parts := translation.parts:
+        pieces = [[piece, round(value, _DIGITS)] for piece, value in parts.pieces]
+        fields |= {
+            "pieces": pieces,
+            "word_scores": [round(value, _DIGITS) for value in parts.words],
+        }
     if alignment := translation.alignment:
         fields |= {"alignment": alignment.pairs, "source_words": alignment.source_words}
         fields["target_words"] = alignment.target_words
-        if best.tokens:
-            fields |= {"source_tokens": request.text, "translation_tokens": best.tokens}
+    if best.tokens and (parts or alignment):
+        fields |= {"source_tokens": request.text, "translation_tokens": best.tokens}
     if translation.other is not None:
         rescored = round(translation.rescored, _DIGITS)
         other = _candidate_fields(translation.other.best)

@@ -71,6 +71,19 @@ class WordAlignment:
 
 
 @dataclass(frozen=True)
+class PieceScores:
+    """Log-probabilities of the parts of the best translation, in nats.
+
+    pieces: each piece, and at last the end, with its log-probability.
+    words: the sum of each word, as in `WordAlignment`; together with the end, all make that of the
+        translation.
+    """
+
+    pieces: list[tuple[str, float]]
+    words: list[float]
+
+
+@dataclass(frozen=True)
 class Translation:
     """The result for one line.
 
@@ -80,7 +93,7 @@ class Translation:
         (filters.max_pieces).
     unknown: number of pieces of the source that the model reads as <unk>.
     degenerate: what is wrong with the best translation, as far as can be seen without a reference.
-    alignment: None if not requested, or for a line without text.
+    alignment, parts: None if not requested, or for a line without text.
     other: the translation with the other tree of its request, if there is one.
     rescored: log-probability of the best translation with the other tree; 0 for a line without
         text.
@@ -92,6 +105,7 @@ class Translation:
     unknown: int = 0
     degenerate: Reason | None = None
     alignment: WordAlignment | None = None
+    parts: PieceScores | None = None
     other: Translation | None = None
     rescored: float = 0.0
 

@@ -19,7 +19,7 @@ from synmt.data.batch import Batch
 from synmt.data.vocabulary import UNK, PieceTable, Vocabulary
 from synmt.decode.beam import search
 from synmt.decode.explanation import Explanation, explain
-from synmt.decode.forced import align, rescore
+from synmt.decode.forced import align, rescore, with_parts
 from synmt.decode.inputs import (
     Request,
     Source,
@@ -71,6 +71,7 @@ class Translator:
     models: with the same vocabularies; their probabilities are averaged at every step.
     options: how to search; by default as in the recipe of the first model.
     alignment: add a word alignment to each translation.
+    word_scores: add the log-probabilities of pieces and words to each translation.
     parse_cache: store the trees that are parsed here for later runs.
     """
 
@@ -80,12 +81,13 @@ class Translator:
         options: SearchOptions | None = None,
         *,
         alignment: bool = False,
+        word_scores: bool = False,
         parse_cache: bool = True,
     ) -> None:
         first = models[0]
         self.models = tuple(models)
         self.options = options or SearchOptions.from_recipe(first.recipe.decoding)
-        self.alignment = alignment
+        self.alignment, self.word_scores = alignment, word_scores
         self.source, self.target, self.tokenizers = first.source, first.target, first.tokenizers
         self.task, self.device = first.task, first.device
         self.tags = self.task, self.task
@@ -101,6 +103,7 @@ class Translator:
         checkpoint: str = "final",
         parser: str | None = None,
         alignment: bool = False,
+        word_scores: bool = False,
         parse_cache: bool = True,
         precision: InferencePrecision = "float32",
         target_language: str | None = None,
@@ -115,6 +118,7 @@ class Translator:
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run
             recorded it.
         alignment: whether each translation has its word alignment.
+        word_scores: whether each has the log-probabilities of its pieces and words.
         parse_cache: whether trees are read from the cache, and stored there.
         precision: of the linear layers, `float32`, or `bf16` or `int8`, which translate many lines
             faster.
@@ -131,7 +135,13 @@ class Translator:
         )
         models = list(map(chosen, opened, recipes))
         check_ensemble(models, [str(opened_run.folder) for opened_run in opened])
-        translator = cls(models, options, alignment=alignment, parse_cache=parse_cache)
+        translator = cls(
+            models,
+            options,
+            alignment=alignment,
+            word_scores=word_scores,
+            parse_cache=parse_cache,
+        )
         translator.choose_language(target_language)
         return translator
 
@@ -283,11 +293,15 @@ class Translator:
         translations = [Translation(request.line) for request in requests]
         for index, translation in translated:
             translations[index] = translation
-        if self.alignment:
-            for source, forced in rescore(self.models, batches, translations, attention=True):
-                line, translation = requests[source.index].text, translations[source.index]
-                aligned = align(translation, line, source, forced.cross, self.target)
-                translations[source.index] = aligned
+        asked = batches if self.alignment or self.word_scores else ()
+        for source, forced in rescore(self.models, asked, translations, attention=self.alignment):
+            index = source.index
+            if self.alignment:
+                line, cross = requests[index].text, forced.cross
+                translations[index] = align(translations[index], line, source, cross, self.target)
+            if self.word_scores:
+                logs = forced.log_probabilities
+                translations[index] = with_parts(translations[index], logs, self.target)
         if any(request.other_tree is not None for request in requests):
             return self._with_other_trees(requests, translations)
         return translations

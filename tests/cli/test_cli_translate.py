@@ -174,6 +174,7 @@ MISTAKES = """
 2 | --parse-override flat --run runs/plain | the model reads no trees
 1 | --prefixes /dev/null | there are 0 prefixes
 2 | --jsonl --prefixes x | the field `prefix`
+2 | --word-scores | --word-scores: only in objects
 2 | --alignments - | Name a file, or add --jsonl
 2 | --alignments same -o same | the output would replace the input or another output
 2 | --alignments runs/../same -o same | the output would replace the input or another output
@@ -314,7 +315,9 @@ def test_prefixes_come_from_a_file_or_from_the_objects(output, objects, project)
     assert [one["translation"] for one in made] == lines
 
 
-def test_alignments_are_a_line_for_each_line(output, objects, tmp_path):
+def test_alignments_are_a_line_for_each_line_and_scores_of_words_in_the_objects(
+    output, objects, tmp_path
+):
     lines = output(f"--alignments {tmp_path}/pairs")
     assert lines == output("")
     aligned = (tmp_path / "pairs").read_text().split("\n")
@@ -324,6 +327,11 @@ def test_alignments_are_a_line_for_each_line(output, objects, tmp_path):
     for name, line in (("source_words", TEXT[0]), ("target_words", lines[0])):
         assert [line[start:end] for start, end in first[name]] == line.split()
     assert "alignment" not in second
+    first, second = objects("--word-scores", [{"source": line} for line in LINES[:2]])
+    assert len(first["word_scores"]) == len(lines[0].split())
+    total = sum(score for _, score in first["pieces"])
+    assert total == pytest.approx(first["log_probability"], abs=1e-4)
+    assert "word_scores" not in second
 
 
 def test_samples_diverse_beams_and_ensembles_translate(output):

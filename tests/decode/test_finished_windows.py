@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from synmt.decode.inputs import Request
 from synmt.decode.remote import FinishedWindows
-from synmt.decode.translation import Candidate, Translation, WordAlignment
+from synmt.decode.translation import Candidate, PieceScores, Translation, WordAlignment
 
 _PLAIN = Translation(
     7,
@@ -13,7 +13,11 @@ _PLAIN = Translation(
     1,
     "loop",
 )
-_ALIGNED = replace(_PLAIN, alignment=WordAlignment([(0, 1), (1, 0)], [[0, 1], [2, 5]], []))
+_ALIGNED = replace(
+    _PLAIN,
+    alignment=WordAlignment([(0, 1), (1, 0)], [[0, 1], [2, 5]], []),
+    parts=PieceScores([("▁Ein", -0.1), ("</s>", -2.0)], [-0.1]),
+)
 _EMPTY = Translation(8)
 
 

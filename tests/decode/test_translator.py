@@ -12,10 +12,10 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.data.vocabulary import SPECIALS, UNK, Words
 from synmt.decode.alignment import best_pairs, whitespace_words, word_weights
-from synmt.decode.forced import force, rescore
+from synmt.decode.forced import force, rescore, with_parts
 from synmt.decode.inputs import Request, batches, segment, windows, zip_windows
 from synmt.decode.options import Sampling
-from synmt.decode.translation import piece_spans
+from synmt.decode.translation import Candidate, Translation, piece_spans
 from synmt.decode.translator import Translator, translate_batches
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
@@ -285,6 +285,39 @@ def test_an_lstm_and_an_ensemble_align_too(load, names):
     found = list(translator.translate(TEXT))
     assert [bool(one.alignment.pairs) for one in found] == [bool(one.text.split()) for one in found]
     assert any(texts(found))
+
+
+@pytest.mark.parametrize("names", ["plain", "plain lstm"])
+def test_scores_of_pieces_and_words_add_up_to_those_of_translations(load, names):
+    translator = load(*names.split(), word_scores=True)
+    for line, translation in zip(LINES, translator.translate(LINES), strict=True):
+        if not line:
+            assert translation.parts is None
+            continue
+        best, parts = translation.best, translation.parts
+        pieces = [piece for piece, _ in parts.pieces]
+        assert pieces == [*translator.target.pieces(best.pieces), "</s>"]
+        total = sum(score for _, score in parts.pieces)
+        assert total == pytest.approx(best.log_probability, abs=1e-4)
+        # spaces alone are no word
+        if parts.words:
+            assert sum(parts.words) + parts.pieces[-1][1] == pytest.approx(total)
+        assert len(parts.words) == len(best.text.split())
+
+
+def test_a_word_has_the_sum_of_its_pieces(load):
+    target, text = load("plain").target, TEXT[-1]
+    ids = tuple(target.encode_ids(text))
+    logs = -np.arange(1.0, len(ids) + 2)
+    translation = Translation(1, (Candidate(text, logs.sum(), logs.sum(), ids),))
+    parts = with_parts(translation, logs, target).parts
+    sums = list[float]()
+    for piece, log in zip(target.pieces(ids), logs, strict=False):
+        if piece.startswith("▁"):
+            sums.append(0.0)
+        sums[-1] += log
+    assert 2 < len(sums) < len(ids)
+    assert parts.words == sums
 
 
 def test_a_counterfactual_translation_is_the_translation_under_the_other_tree(load):
