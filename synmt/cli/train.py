@@ -50,6 +50,13 @@ class TrainArguments:
     overwrite: Annotated[bool, Option("Remove the run of this name, and start again.")] = False
     cluster: Cluster = None
     dry_run: DryRun = False
+    dump_config: Annotated[
+        bool,
+        Option(
+            "Write every value of the recipe as YAML, with the file that it comes from, instead of "
+            "training."
+        ),
+    ] = False
     show_list: Annotated[
         bool,
         Option(
@@ -91,6 +98,12 @@ def train(options: TrainArguments) -> None:
         raise UsageError(
             "RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows"
         )
+    if options.dump_config:
+        from synmt.recipe.load import annotated_recipe
+
+        for recipe in recipes:
+            console.show(annotated_recipe(recipe, overrides), end="")
+        return
     seeds, overwrite = _parse_seeds(options.seeds), options.overwrite
     if options.dry_run:
         from synmt.training.grid import plan_grid

@@ -8,7 +8,7 @@ errors are reported at once, before anything runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
-from synmt.recipe.catalogue import find_recipe
+from synmt.recipe.catalogue import find_recipe, shipped_recipes
 from synmt.recipe.keys import list_keys
 from synmt.recipe.schema import Recipe
-from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
+from synmt.recipe.yaml_text import dump_yaml, load_yaml, parse_yaml_value
 
 RecipeSource = str | Path | Recipe
 """A recipe, its file, or the name of a shipped one."""
+Origins = MutableMapping[str, str]
+"""Where values come from, by their keys."""
 
 
 def load_recipe(path: RecipeSource, overrides: Iterable[str] = ()) -> Recipe:
@@ -37,11 +39,48 @@ def load_recipe(path: RecipeSource, overrides: Iterable[str] = ()) -> Recipe:
             do = "Use load_recipe(path, overrides)"
             raise UsageError("overrides need the file of a recipe", do=do)
         return path
-    values = _with_bases(path)
+    return check_recipe(_values(path, overrides, {}), where=str(path))
+
+
+def annotated_recipe(path: str | Path, overrides: Iterable[str] = ()) -> str:
+    """Write every value of a recipe as YAML, with a comment that names the file it comes from, the
+    command line or the default."""
+    origins = dict[str, str]()
+    recipe = check_recipe(_values(path, overrides, origins), where=str(path))
+    return "".join(f"{line}\n" for line in _annotated(recipe_values(recipe), origins))
+
+
+def _annotated(values: Mapping[str, Any], origins: Origins, prefix: str = "") -> Iterator[str]:
+    indent = "  " * prefix.count(".")
+    for name, value in values.items():
+        key = prefix + name
+        if value and isinstance(value, Mapping):
+            yield f"{indent}{name}:"
+            yield from _annotated(value, origins, f"{key}.")
+            continue
+        # an override may be of an item of a list
+        found = [origins[other] for other in origins if _is_in(other, key)]
+        comment = ", ".join(dict.fromkeys(found)) or "default"
+        first, *others = dump_yaml({name: value}).splitlines()
+        yield f"{indent}{first}  # {comment}"
+        yield from (indent + line for line in others)
+
+
+def _is_in(key: str, section: str) -> bool:
+    return f"{key}.".startswith(f"{section}.")
+
+
+def _values(path: str | Path, overrides: Iterable[str], origins: Origins) -> dict[str, Any]:
+    """Merge a recipe with all that it extends and with overrides; adds to `origins`."""
+    values = _with_bases(path, origins)
     values.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
     for override in overrides:
-        _apply_override(values, override)
-    return check_recipe(values, where=str(path))
+        key, value = _apply_override(values, override)
+        for replaced in [other for other in origins if _is_in(other, key)]:
+            del origins[replaced]
+        for leaf in _leaves({key: value}):
+            origins[leaf] = "command line"
+    return values
 
 
 def check_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
@@ -84,7 +123,7 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
     return recipe.model_dump(mode="json")
 
 
-def _with_bases(first: str | Path) -> dict[str, Any]:
+def _with_bases(first: str | Path, origins: Origins) -> dict[str, Any]:
     """Merge a recipe with all that it extends, one after the other: there may be thousands."""
     merged: dict[str, Any] = {}
     seen: set[Path] = set()
@@ -104,10 +143,22 @@ def _with_bases(first: str | Path) -> dict[str, Any]:
         if seen:
             values.pop("name", None)
         _forget_text(values, merged.get("corpus"))
+        file = path.name if path in shipped_recipes().values() else str(path)
+        for key in _leaves(values):
+            origins.setdefault(key, file)
         merged = _merge(values, merged)
         seen.add(path.resolve())
         extended_by = path
     return merged
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the keys of all values that a recipe replaces as a whole."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name
 
 
 _TEXTS = frozenset({"name", "folder", "train"})
@@ -133,7 +184,8 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _apply_override(values: dict[str, Any], override: str) -> None:
+def _apply_override(values: dict[str, Any], override: str) -> tuple[str, Any]:
+    """Set the value of `key=value`; returns both."""
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise UsageError(
@@ -144,6 +196,7 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
     if section == "corpus":
         _forget_text(values, {last: value})
     set_key(values, key, value)
+    return key, value
 
 
 def _explain(problem: Mapping[str, Any], key: str, where: str) -> UsageError:

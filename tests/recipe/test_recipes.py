@@ -10,7 +10,7 @@ from refusing import assert_refused
 from shipped import PATHS
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
-from synmt.recipe.load import check_recipe, load_recipe, recipe_values
+from synmt.recipe.load import annotated_recipe, check_recipe, load_recipe, recipe_values
 from synmt.recipe.yaml_text import dump_yaml, parse_yaml_value
 
 LEAST = {"source": "en", "target": "de", "corpus": {"name": "controlled"}}
@@ -37,6 +37,32 @@ def test_a_recipe_extends_another_and_says_only_what_differs(tmp_path):
     recipe = load_recipe(write(tmp_path, "over.yaml", text))
     assert (recipe.name, recipe.training.warmup, recipe.training.seed) == ("over", 5, 4)
     assert (recipe.model.model_dim, recipe.model.heads, recipe.model.encoder_layers) == (128, 8, 4)
+
+
+ANNOTATED = """
+name: mine  # default
+source: en  # multi30k-tiny.yaml
+  size: 6000  # multi30k-tiny.yaml
+  size: small  # command line
+  variants:  # FILE, command line
+    heads: 2
+  max_steps: 300  # FILE
+  learning_rate: 0.005  # multi30k-tiny.yaml
+  beam_size: 3  # command line
+  length_penalty: 0.6  # default
+  clip_norm: 0.0  # default
+"""
+
+
+def test_a_recipe_is_written_in_full_with_where_each_value_comes_from(tmp_path):
+    mine = "training: {max_steps: 300}\nsyntax: {variants: [{name: pascal}]}\n"
+    path = write(tmp_path, "mine.yaml", f"extends: multi30k-pascal\n{mine}")
+    overrides = ["syntax.variants.0.heads=2", "model.size=small", "decoding={beam_size: 3}"]
+    text = annotated_recipe(path, overrides)
+    lines = text.replace(str(path), "FILE").splitlines()
+    assert not set(ANNOTATED.strip().splitlines()) - set(lines)
+    again = load_recipe(write(tmp_path, "again.yaml", text))
+    assert again == load_recipe(path, overrides)
 
 
 @pytest.mark.parametrize(
