@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import logging
+import os
 import sys
+from collections.abc import Iterator
 from typing import Literal, get_args
 
 import torch
 
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError
 from synmt.speed import fast
 
 InferencePrecision = Literal["float32", "bf16", "int8"]
@@ -71,6 +73,27 @@ def keep_freed_memory() -> None:
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_TRIM_THRESHOLD, _KEPT)
         libc.mallopt(_MMAP_THRESHOLD, _HIGHEST_MMAP_THRESHOLD)
+
+
+@contextlib.contextmanager
+def fixed_order(device: torch.device, *, wanted: bool) -> Iterator[None]:
+    """Let a GPU use only operations whose sums have a fixed order, before its first product; raises
+    SynmtError for one that has none."""
+    if device.type != "cuda" or not wanted:
+        yield
+        return
+    # what PyTorch asks for; cuBLAS reads it once
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    except RuntimeError as error:
+        if "deterministic" not in str(error):
+            raise
+        what = str(error).partition(", but you set")[0]
+        raise SynmtError(what, do="Leave out training.deterministic") from error
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:

@@ -117,6 +117,9 @@ class TrainingRecipe(StrictModel):
     """Probability mass spread evenly over all pieces (Szegedy et al., 2016)."""
     precision: Literal["float32", "bf16", "fp16"] = "float32"
     """Precision of autocast; the weights stay float32."""
+    deterministic: bool = False
+    """On a GPU, add up in a fixed order, so that a seed gives the same weights again; slower. On a
+    CPU it does so anyway."""
     compile: bool = False
     """Compile the model with `torch.compile`."""
     device: str = "auto"

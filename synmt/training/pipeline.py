@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, nullcontext
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,7 +22,7 @@ from synmt.exchange.hub import without_downloads
 from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.model.build import build_for
-from synmt.model.device import choose_device, device_name, keep_freed_memory
+from synmt.model.device import choose_device, device_name, fixed_order, keep_freed_memory
 from synmt.recipe.load import RecipeSource
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run, named_run
@@ -192,8 +193,9 @@ def train_prepared(
     trainer = make_trainer(run, recipe, prepared, processes)
     trainer.stop = stop or trainer.stop
     step, parameters = trainer.resume(), list(trainer.model.parameters())
+    in_order = partial(fixed_order, trainer.device, wanted=recipe.training.deterministic)
     if recipe.training.batch_tokens == "auto" and "batch_tokens" not in run.info():
-        with naming_lack_of_memory():
+        with naming_lack_of_memory(), in_order():
             tokens = fit_batch(trainer)
         if processes.rank == 0:
             run.write_info(batch_tokens=tokens)
@@ -206,7 +208,7 @@ def train_prepared(
         devices = [*(run.info().get("devices", []) if step else []), device_name(trainer.device)]
         run.write_info(devices=list(dict.fromkeys(devices)))
         log = Log(run.folder, step)
-    with closing(trainer.train()) as records:
+    with in_order(), closing(trainer.train()) as records:
         for record in records:
             if log:
                 log.write(record)

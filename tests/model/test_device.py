@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -9,10 +10,11 @@ import sys
 import pytest
 import torch
 from copy_task import make_trainer
+from refusing import assert_fails
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmt.errors import UsageError
-from synmt.model.device import choose_device, sum_type
+from synmt.model.device import choose_device, fixed_order, sum_type
 from synmt.training import loss
 
 BATCHES = """
@@ -51,6 +53,23 @@ def test_mps_is_chosen_by_its_name_where_there_is_one(monkeypatch):
     assert choose_device("auto").type != "mps"
     with pytest.raises(UsageError, match="there is no device 'mps:1'"):
         choose_device("mps:1")
+
+
+def test_sums_of_a_gpu_have_a_fixed_order_where_it_is_wanted_and_other_operations_are_named():
+    gpu = torch.device("cuda")
+    for device, wanted in ((gpu, False), (torch.device("cpu"), True)):
+        with fixed_order(device, wanted=wanted):
+            assert not torch.are_deterministic_algorithms_enabled()
+    what = "cumsum_cuda_kernel does not have a deterministic implementation"
+
+    @fixed_order(gpu, wanted=True)
+    def compute():
+        assert torch.are_deterministic_algorithms_enabled()
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+        raise RuntimeError(f"{what}, but you set 'torch.use_deterministic_algorithms(True)'. You")
+
+    assert_fails(rf"^{what}\. Leave out training\.deterministic", compute)
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 class WithoutFloat64(TorchDispatchMode):

@@ -22,7 +22,7 @@ from synmt.decode.translator import Translator
 from synmt.fast.decoder import fast_decoder
 from synmt.fast.graphs import RecordedState
 from synmt.model.build import variant_class
-from synmt.model.device import autocast, choose_device
+from synmt.model.device import autocast, choose_device, fixed_order
 from synmt.training.loss import Objective
 
 if not torch.cuda.is_available():
@@ -61,6 +61,15 @@ def test_losses_and_gradients_of_every_variant_equal_those_on_the_cpu(recipe):
     on_gpu, gradients_on_gpu = losses_and_gradients(model.to(GPU), batch.to(GPU))
     torch.testing.assert_close(on_gpu, losses, rtol=2e-3, atol=1e-4)
     torch.testing.assert_close(gradients_on_gpu, gradients, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_in_a_fixed_order_the_gradients_of_every_variant_are_the_same_bit_for_bit(recipe):
+    model = made(recipe, dropout=0.1).train().to(GPU)
+    batch = random_batch(model, LENGTHS)[1].to(GPU)
+    with fixed_order(GPU, wanted=True):
+        first, again = (losses_and_gradients(model, batch) for _ in range(2))
+    torch.testing.assert_close(again, first, rtol=0, atol=0)
 
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
