@@ -57,8 +57,8 @@ Lowercase = Annotated[
 Parses = Annotated[
     Path | None,
     Option(
-        "Trees of the test set for --by-depth, --by-distance, --by-relation, --attention, --words "
-        "and --robustness; default: the test set is parsed.",
+        "Trees of the test set for groups by trees, --attention, --words and --robustness; "
+        "default: the test set is parsed.",
         metavar="FILE.conllu",
     ),
 ]
@@ -172,6 +172,21 @@ class GroupOptions(SystemOptions):
     by_distance: Annotated[
         bool, Option("Group by the mean and by the longest distance to a parent.", asks=True)
     ] = False
+    by_arity: Annotated[
+        bool, Option("Group by the largest number of dependents that a word has.", asks=True)
+    ] = False
+    by_projectivity: Annotated[
+        bool,
+        Option("Group by the number of arcs that make the tree non-projective.", asks=True),
+    ] = False
+    by_entropy: Annotated[
+        bool,
+        Option(
+            "Group by how unsure the parser is: the mean entropy of a word's possible parents. "
+            "--parses needs trees of `synmt parse --arcs`.",
+            asks=True,
+        ),
+    ] = False
     by_relation: Annotated[
         bool,
         Option(
@@ -199,8 +214,8 @@ class GroupOptions(SystemOptions):
         str | None,
         Option(
             "Buckets of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as "
-            "10,20,30. Default: pascal for lengths, quarters of the data for depths and distances. "
-            "ldd counts target lengths."
+            "10,20,30. Default: pascal for lengths, quarters of the data for trees. ldd counts "
+            "target lengths."
         ),
     ] = None
     unit: Annotated[

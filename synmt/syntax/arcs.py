@@ -30,10 +30,11 @@ _MISC = re.compile(r"(?:^|\|)Arcs=([^|]*)")
 _ENTRY = re.compile(r"([0-9]{1,9}):([^\s,;|=]+):([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)")
 
 
-def without_arcs(what: str, where: str = "") -> SynmtError:
-    """Make the error for a tree without the arc probabilities that a variant reads."""
+def without_arcs(what: str, where: str = "", *, reader: str = "a variant") -> SynmtError:
+    """Make the error for a tree without the arc probabilities that a variant, or another reader,
+    needs."""
     return SynmtError(
-        f"{what} has no probabilities of arcs, and a variant reads them",
+        f"{what} has no probabilities of arcs, and {reader} reads them",
         where=where,
         do="Parse the text again with `synmt parse --arcs`",
     )

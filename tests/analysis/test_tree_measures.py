@@ -1,11 +1,21 @@
-"""The depth of trees, and the distances between words and their parents."""
+"""What is measured of trees: depth, distances, dependents, projectivity, entropy."""
 
 import numpy as np
 import pytest
 from full_stop import with_full_stop
 from scored import random_parses, walk
+from small import random_tree
 
-from synmt.analysis.groups.trees import depth, distances, longest_distance, mean_distance
+from synmt.analysis.groups.trees import (
+    arity,
+    crossings,
+    depth,
+    distances,
+    longest_distance,
+    mean_distance,
+    parent_entropy,
+)
+from synmt.errors import SynmtError
 
 MONKEY = with_full_stop()
 
@@ -14,10 +24,12 @@ def test_distances_leave_out_the_root_and_punctuation():
     # The-monkey 1, monkey-eats 1, a-banana 1, banana-eats 2
     assert distances(MONKEY).tolist() == [1, 1, 1, 2]
     assert (longest_distance(MONKEY), mean_distance(MONKEY), depth(MONKEY)) == (2, 5 / 4, 2)
+    assert (arity(MONKEY), crossings(MONKEY)) == (2, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_measures_are_those_of_walks_from_each_word_to_the_root(seed):
+    found = {False: 0, True: 0}
     for parse in random_parses(seed):
         counts = [relation != "punct" for relation in parse.relations]
         words = [word for word in range(len(parse)) if counts[word]]
@@ -30,3 +42,44 @@ def test_measures_are_those_of_walks_from_each_word_to_the_root(seed):
         assert distances(parse).tolist() == lengths
         assert longest_distance(parse) == max(lengths, default=0)
         assert mean_distance(parse) == (pytest.approx(np.mean(lengths)) if lengths else 0)
+        parents = parse.parents.tolist()
+        children = [word for word in words if parents[word] != word]
+        most = [sum(parents[child] == word for child in children) for word in range(len(parse))]
+        assert arity(parse) == max(most, default=0)
+        over = [
+            any(
+                parents[child] not in above(parse, word) for word in between(parents, child, counts)
+            )
+            for child in children
+        ]
+        assert crossings(parse) == sum(over)
+        found[any(over)] += 1
+    assert min(found.values()) > 3
+
+
+def above(parse, word):
+    """List the words on the way from a word to the root."""
+    way = [word]
+    while parse.parents[way[-1]] != way[-1]:
+        way.append(parse.parents[way[-1]])
+    return way
+
+
+def between(parents, child, counts):
+    """List the words between a word and its parent that are no punctuation."""
+    low, high = sorted((child, parents[child]))
+    return [word for word in range(low + 1, high) if counts[word]]
+
+
+def test_the_entropy_is_that_of_the_distribution_over_parents():
+    parse = random_tree(9, np.random.default_rng(3))
+    bits = []
+    for word in range(9):
+        of_parents = dict.fromkeys(range(9), 0.0)
+        arcs = parse.arcs
+        for child, parent, value in zip(arcs.words, arcs.parents, arcs.probabilities, strict=True):
+            of_parents[int(parent)] += float(value) * (child == word)
+        bits.append(-sum(value * np.log2(value) for value in of_parents.values() if value))
+    assert parent_entropy(parse) == pytest.approx(np.mean(bits), rel=1e-5)
+    with pytest.raises(SynmtError, match="no probabilities of arcs, and --by-entropy reads them"):
+        parent_entropy(MONKEY)

@@ -18,7 +18,10 @@ SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man."]
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann."]
 GOOD = ["Der Affe isst eine Banane.", "Er schlief.", "Die Frauen sehen den Mann."]
 POOR = ["Der Affe isst Banane.", "Er schläft.", "Die Frauen sieht der Mann."]
-GROUPED = "--by-length or --by-depth or --by-distance or --by-relation or --by-label"
+GROUPED = (
+    "--by-length or --by-depth or --by-distance or --by-arity or --by-projectivity or --by-entropy "
+    "or --by-relation or --by-label"
+)
 LABELS = "attractors\tid\n1\tx\n0\ty\n1\tz\n"
 
 

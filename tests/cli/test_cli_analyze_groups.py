@@ -68,7 +68,8 @@ def groups(table):
 
 @pytest.mark.parametrize("given", [(), FILES])
 def test_trees_that_are_given_make_the_groups(place, given):
-    found = report("--by-depth", "--by-distance", "--by-relation", *given, *GOLD)
+    asked = ("--by-depth", "--by-distance", "--by-arity", "--by-projectivity", "--by-relation")
+    found = report(*asked, *given, *GOLD)
     assert trees_of(found) == "gold.conllu"
     assert {
         one["title"].removeprefix("BLEU by source "): groups(one) for one in found["tables"]
@@ -76,12 +77,16 @@ def test_trees_that_are_given_make_the_groups(place, given):
         "tree depth": {"0": 6, ">0": 6},
         "mean distance to the parent": {"≤0": 6, ">0": 6},
         "longest distance to the parent": {"0": 6, ">0": 6},
+        "arity": {"0": 6, ">0": 6},
+        "non-projective arcs": {"any": 12},
         "relation": {"punct": 12, "det": 6, "nsubj": 6, "obj": 6},
     }
 
 
 def test_the_parser_of_the_run_parses_where_no_trees_are_given(place):
     assert trees_of(report("--by-depth", "--buckets", "1")) == "Stanza (compact, en)"
+    entropy = report("--by-entropy", "--buckets", "0.01")["tables"][0]
+    assert sum(groups(entropy).values()) == 12
     # a run that records no parser takes its recipe's
     named = report("--by-depth", "--run", "runs/plain")
     assert trees_of(named) == "Stanza (compact, en)"

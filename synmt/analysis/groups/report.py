@@ -22,7 +22,7 @@ from synmt.analysis.groups.grouping import (
     read_labels,
 )
 from synmt.analysis.groups.results import CAPTION, SentenceScores, collect, draw_results, tabulate
-from synmt.analysis.groups.trees import group_by_trees, parse_side
+from synmt.analysis.groups.trees import asks_for_trees, group_by_trees, parse_side
 from synmt.analysis.inputs import Translations, read_systems, scoring_options
 from synmt.analysis.options import GroupOptions
 from synmt.arrays import BoolArray, Side
@@ -42,7 +42,6 @@ _T = TypeVar("_T")
 def analyze_groups(options: GroupOptions) -> Report:
     """Score every group of test sentences, by length, tree or label, and compare systems with a
     baseline."""
-    by_trees = options.by_depth or options.by_distance or options.by_relation
     check_plot(options.plot)
     buckets = parse_buckets(options.buckets) if options.buckets else None
     translations = Translations(read_systems(options))
@@ -59,7 +58,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     labelled = _by_labels(options, sentences, labels) if options.by_label else []
     if options.by_length:
         groupings.append(_by_length(options, sentences, buckets))
-    if by_trees:
+    if asks_for_trees(options):
         of_trees, trees = _by_trees(options, sentences, buckets)
         groupings += of_trees
     groupings += labelled
@@ -165,7 +164,7 @@ def _by_trees(
         parses, trees = list(read_parses(options.parses, lines)), options.parses.name
     else:
         run = Run(sentences.outputs.run) if sentences.outputs.run else None
-        [parses], trees = parse_side(options, run, [lines], side=side)
+        [parses], trees = parse_side(options, run, [lines], side=side, arcs=options.by_entropy)
     # the buckets of a paper are for lengths
     edges = buckets.edges if buckets and not buckets.of_paper else None
     return group_by_trees(options, sentences.select(parses), side=side, edges=edges), trees

@@ -1,12 +1,16 @@
-"""Group sentences by their dependency trees: by depth, by distances to parents, by relations.
+"""Group sentences by their dependency trees: by depth, distances to parents, dependents of a word,
+arcs that are not projective, the parser's certainty, and relations.
 
     depth      = max_i (arcs from the root down to i)
     distance_i = | place(i) - place(parent(i)) |
+    arity      = max_j (number of i with parent(i) = j)
+    crossing   = number of i with a word between i and parent(i) that is not below parent(i)
+    entropy    = mean_i -Σ_j P(parent(i) = j) log2 P(parent(i) = j)
 
-Punctuation does not count: place numbers the other words, because a comma between two words does
-not make them harder to join. The distances are those of Liu (2008), whose mean over a sentence also
-leaves out the root. A word whose parent is punctuation, which is always a parser error, has no
-distance.
+Punctuation does not count, but for entropy: place numbers the other words, because a comma between
+two words does not make them harder to join. The distances are those of Liu (2008), whose mean over
+a sentence also leaves out the root. A word whose parent is punctuation, which is always a parser
+error, has no distance.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from synmt.analysis.inputs import (
 )
 from synmt.analysis.options import GroupOptions, SystemOptions
 from synmt.arrays import IntArray, Side
+from synmt.syntax.arcs import without_arcs
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors, not_punctuation
@@ -47,9 +52,14 @@ def group_by_trees(
     options: GroupOptions, parses: Sequence[Parse], *, side: Side, edges: Edges | None
 ) -> list[Grouping]:
     """Make the groupings by trees that the options choose."""
-    chosen = [DEPTH] * options.by_depth + [MEAN_DISTANCE, LONGEST_DISTANCE] * options.by_distance
-    groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chosen]
+    chosen = [_MEASURES[name] for name in _MEASURES if getattr(options, name)]
+    groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chain(*chosen)]
     return groupings + [by_relation(parses, side=side)] * options.by_relation
+
+
+def asks_for_trees(options: GroupOptions) -> bool:
+    """Return whether the options choose a grouping by trees."""
+    return options.by_relation or any(getattr(options, name) for name in _MEASURES)
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,39 @@ def word_distances(parse: Parse) -> IntArray:
     return np.where(arcs, np.abs(places - places[parse.parents]), 0)
 
 
+def arity(parse: Parse) -> int:
+    """Count the dependents of the word that has most; 0 if there is no arc."""
+    return int(np.bincount(parse.parents[_children(parse)], minlength=1).max())
+
+
+def crossings(parse: Parse) -> int:
+    """Count the arcs over a word that is not below their parent."""
+    below, words = ancestors(parse.parents), not_punctuation(parse)  # (W, W), (W,)
+    over = 0
+    for child in _children(parse).tolist():
+        parent = int(parse.parents[child])
+        between = slice(min(child, parent) + 1, max(child, parent))
+        over += not below[between, parent][words[between]].all()
+    return over
+
+
+def parent_entropy(parse: Parse) -> float:
+    """Return the mean entropy of the parents of a word in bits; raises SynmtError without
+    probabilities of arcs."""
+    from synmt.analysis.attention.statistics import entropies
+
+    if parse.arcs is None:
+        raise without_arcs("a tree", reader="--by-entropy")
+    table = np.zeros((len(parse), len(parse)))
+    np.add.at(table, (parse.arcs.words, parse.arcs.parents), parse.arcs.probabilities)
+    return float(entropies(table).mean()) if len(parse) else 0.0
+
+
+def _children(parse: Parse) -> IntArray:
+    """List the words that hang on another one, without punctuation: (A,)."""
+    return np.flatnonzero(not_punctuation(parse) & (parse.parents != np.arange(len(parse))))
+
+
 _DISTANCE = "distance: words from a word to its parent, without the root and without punctuation"
 _DEPTH = "depth: arcs from the root to the deepest word, without punctuation"
 DEPTH = TreeMeasure("tree depth", "arcs", depth, _DEPTH)
@@ -138,6 +181,30 @@ MEAN_DISTANCE = TreeMeasure(
 LONGEST_DISTANCE = TreeMeasure(
     "longest distance to the parent", "words", longest_distance, _DISTANCE
 )
+ARITY = TreeMeasure(
+    "arity", "dependents", arity, "arity: dependents of the word with most, without punctuation"
+)
+CROSSINGS = TreeMeasure(
+    "non-projective arcs",
+    "arcs",
+    crossings,
+    "non-projective: an arc over a word that is not below its parent, without punctuation",
+)
+ENTROPY = TreeMeasure(
+    "entropy of the parents",
+    "bits",
+    parent_entropy,
+    "entropy: of the parser's distribution over the parents of a word; mean of a sentence",
+    decimals=2,
+)
+_MEASURES = {
+    "by_depth": (DEPTH,),
+    "by_distance": (MEAN_DISTANCE, LONGEST_DISTANCE),
+    "by_arity": (ARITY,),
+    "by_projectivity": (CROSSINGS,),
+    "by_entropy": (ENTROPY,),
+}
+"""The measures of options."""
 
 
 def _lengths(parses: Sequence[Parse]) -> IntArray:
@@ -150,10 +217,15 @@ def parse_side(
     texts: Sequence[Sequence[str]],
     *,
     side: Side,
+    arcs: bool = False,
 ) -> tuple[list[list[Parse]], str]:
-    """Parse texts of one side of a run's test set, or of files, and name the parser."""
+    """Parse texts of one side of a run's test set, or of files, and name the parser.
+
+    arcs: with probabilities of arcs.
+    """
     file = options.source if side == "source" else options.references
     parser = find_side_parser(options.parser, run, side, file)
+    parser = parser.with_arcs() if arcs else parser
     return [parse_lines(parser, lines) for lines in texts], name_parser(parser)
 
 
