@@ -219,8 +219,9 @@ def fingerprint(recipe: Recipe) -> str:
             values[section].pop(key, None)
     # keys that came after the first results
     new = [(values["model"], "output_bias"), (values["training"], "pretrained_rate")]
+    new += [(values["training"], "optimizer"), (values["training"], "ema")]
     new += [(variant, "warm") for variant in values["syntax"]["variants"]]
     for part, key in new:
-        if part.get(key) in (False, 0, 1.0):
+        if part.get(key) in (False, 0, 1.0, "adamw"):
             del part[key]
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

@@ -102,6 +102,9 @@ class TrainingRecipe(StrictModel):
     """plateau: maximum number of learning rate decays; training ends when another decay is due."""
     warmup: int = Field(default=8000, ge=0)
     """Number of warm-up steps, until the learning rate peaks."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """muon: Muon (Jordan et al., 2024) for the matrices of linear layers, with steps as long as
+    Adam's (Liu et al., 2025), and AdamW for all other weights."""
     betas: tuple[_Decay, _Decay] = (0.9, 0.98)
     """Adam's decay rates."""
     epsilon: float = Field(default=1e-9, gt=0)
@@ -113,6 +116,9 @@ class TrainingRecipe(StrictModel):
     1)."""
     clip_norm: float = Field(default=0.0, ge=0)
     """Maximum norm of the gradient; 0 disables clipping."""
+    ema: _Decay = 0.0
+    """Decay of a moving average of the weights, which is validated, stored and used in their place;
+    0: none. Early in training it is less: (1 + step) / (10 + step)."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Probability mass spread evenly over all pieces (Szegedy et al., 2016)."""
     precision: Literal["float32", "bf16", "fp16"] = "float32"
@@ -161,6 +167,10 @@ class TrainingRecipe(StrictModel):
             (
                 self.best != "loss" and not self.validation_beam_size,
                 f"`best: {self.best}` needs a `validation_beam_size` of 1 or more",
+            ),
+            (
+                self.shard_optimizer and (self.optimizer == "muon" or self.ema > 0),
+                "`shard_optimizer` needs `optimizer: adamw`, without `ema`",
             ),
         )
         return self

@@ -72,7 +72,9 @@ def save_checkpoint(
         f"{name}/{key}": tensor
         for name, parameter in model.named_parameters()
         # a weight that no loss has used yet has no state
-        for key, tensor in (states.get(parameter) or first_state(parameter, "cpu")).items()
+        for key, tensor in (
+            states.get(parameter) or first_state(optimizer, parameter, "cpu")
+        ).items()
     }
     with write_folder_atomically(run.checkpoint(step)) as folder:
         save_weights(model, folder / "model.safetensors")
@@ -91,7 +93,7 @@ def load_checkpoint(
     expected = {
         f"{name}/{key}": tensor
         for name, parameter in parameters.items()
-        for key, tensor in first_state(parameter, "meta").items()
+        for key, tensor in first_state(optimizer, parameter, "meta").items()
     }
     local = local_part(optimizer)
     updated = {weight for group in local.param_groups for weight in group["params"]}

@@ -1,9 +1,10 @@
-"""AdamW, whose state several processes can divide among themselves, and its learning rate."""
+"""AdamW, whose state several processes can divide among themselves, or Muon with AdamW; moving
+averages of the weights; the learning rate."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from inspect import unwrap
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from synmt.errors import UsageError
 from synmt.recipe.schema import TrainingRecipe
 from synmt.training.distributed import Processes
 
@@ -23,15 +25,59 @@ class Adam(torch.optim.AdamW):
 
     torch wraps these methods for programs that compile an optimizer. The wrappers import the
     compiler, which takes a second, and synmt compiles models only.
+
+    ema: the decay of moving averages of the weights, see `move_averages`; 0 for none.
     """
+
+    ema = 0.0
 
     add_param_group = unwrap(torch.optim.AdamW.add_param_group)
     zero_grad = unwrap(torch.optim.AdamW.zero_grad)
     step = torch.no_grad()(unwrap(torch.optim.AdamW.step))
 
 
+class MuonWithAdam(Adam):
+    """Muon (Jordan et al., 2024) for some matrices, AdamW for all other weights, with one list of
+    groups and one state.
+
+    B ← μ B + g, and a step along the matrix nearest to g + μ B whose singular values are all 1
+    """
+
+    def __init__(
+        self, groups: Sequence[dict[str, Any]], matrices: Collection[Tensor], **options: Any
+    ) -> None:
+        self.matrices = set(matrices)
+        super().__init__(_part(groups, lambda weight: weight not in self.matrices), **options)
+        self._of_adam = self.param_groups
+        self._muon = torch.optim.Muon(
+            _part(groups, self.matrices.__contains__),
+            weight_decay=options["weight_decay"],
+            adjust_lr_fn="match_rms_adamw",
+        )
+        self._muon.state = self.state
+        self.param_groups = [*self._of_adam, *self._muon.param_groups]
+
+    def step(self) -> None:
+        """Update all weights, or none if a gradient is not finite."""
+        groups, self.param_groups = self.param_groups, self._of_adam
+        super().step()
+        self.param_groups = groups
+        # set by the trainer, or by the gradient scaler of fp16
+        if not getattr(self, "found_inf", 0.0):
+            self._muon.step()
+
+
+def _part(
+    groups: Sequence[dict[str, Any]], belongs: Callable[[Tensor], bool]
+) -> list[dict[str, Any]]:
+    return [{**group, "params": list(filter(belongs, group["params"]))} for group in groups]
+
+
 def make_optimizer(
-    groups: Sequence[dict[str, Any]], settings: TrainingRecipe, processes: Processes
+    groups: Sequence[dict[str, Any]],
+    settings: TrainingRecipe,
+    processes: Processes,
+    matrices: Collection[Tensor] = (),
 ) -> torch.optim.Optimizer:
     """Make the optimizer; with `shard_optimizer`, each of several processes updates some of the
     weights and sends them.
@@ -40,10 +86,21 @@ def make_optimizer(
     call this together.
 
     groups: `params`, and what else the trainer wants to know of them.
+    matrices: those that Muon updates.
     """
-    betas, epsilon, decay = settings.betas, settings.epsilon, settings.weight_decay
+    options: dict[str, Any] = {
+        "betas": settings.betas,
+        "eps": settings.epsilon,
+        "weight_decay": settings.weight_decay,
+        "fused": True,
+    }
     if not settings.shard_optimizer or processes.count == 1:
-        return Adam(groups, betas=betas, eps=epsilon, weight_decay=decay, fused=True)
+        is_muon = settings.optimizer == "muon"
+        if is_muon and not hasattr(torch.optim, "Muon"):
+            raise UsageError("`training.optimizer: muon` needs PyTorch 2.9 or newer")
+        made = MuonWithAdam(groups, matrices, **options) if is_muon else Adam(groups, **options)
+        made.ema = settings.ema
+        return made
     with warnings.catch_warnings():
         # the package also has optimizers that torch.jit compiles, which torch itself deprecates
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -52,10 +109,7 @@ def make_optimizer(
         groups,
         optimizer_class=torch.optim.AdamW,
         process_group=processes.group,
-        betas=betas,
-        eps=epsilon,
-        weight_decay=decay,
-        fused=True,
+        **options,
     )
 
 
@@ -79,14 +133,35 @@ def states_of(optimizer: Any) -> dict[Tensor, dict[str, Tensor]]:
     return {weights[index]: state for index, state in optimizer.state_dict()["state"].items()}
 
 
-def first_state(parameter: nn.Parameter, device: str) -> dict[str, Tensor]:
+def first_state(optimizer: Any, parameter: nn.Parameter, device: str) -> dict[str, Tensor]:
     """Make the state of a weight before its first update; a frozen one has none."""
     if not parameter.requires_grad:
         return {}
-    moments = {
-        name: torch.zeros_like(parameter, device=device) for name in ("exp_avg", "exp_avg_sq")
-    }
-    return {"step": torch.zeros((), device=device), **moments}
+    of_muon = parameter in getattr(optimizer, "matrices", ())
+    names = ("momentum_buffer",) if of_muon else ("exp_avg", "exp_avg_sq")
+    state = {name: torch.zeros_like(parameter, device=device) for name in names}
+    if not of_muon:
+        state["step"] = torch.zeros((), device=device)
+    if getattr(optimizer, "ema", 0.0):
+        state["average"] = parameter.detach().to(device)
+    return state
+
+
+@torch.no_grad()
+def move_averages(optimizer: Any, step: int) -> None:
+    """Move the averages of all weights that have been updated: m ← d m + (1 - d) w, with d the
+    smaller of `ema` and (1 + step) / (10 + step)."""
+    decay = min(optimizer.ema, (1 + step) / (10 + step))
+    for weight, state in optimizer.state.items():
+        average = state.setdefault("average", weight.detach().clone())
+        average.lerp_(weight, 1 - decay)
+
+
+def exchange_averages(optimizer: Any) -> None:
+    """Put the averages in the place of the weights, or back."""
+    for weight, state in local_part(optimizer).state.items():
+        if "average" in state:
+            weight.data, state["average"] = state["average"], weight.data
 
 
 def _is_divided(optimizer: Any) -> bool:

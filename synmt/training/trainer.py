@@ -11,14 +11,14 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.data.batch import Batch
@@ -38,7 +38,14 @@ from synmt.training.checkpoint import (
 from synmt.training.distributed import Processes
 from synmt.training.loss import Objective
 from synmt.training.meter import Meter, Update, perplexity
-from synmt.training.optimizer import gather_state, learning_rate, local_part, make_optimizer
+from synmt.training.optimizer import (
+    exchange_averages,
+    gather_state,
+    learning_rate,
+    local_part,
+    make_optimizer,
+    move_averages,
+)
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord, ValidationScores
 
 _logger = logging.getLogger(__name__)
@@ -72,7 +79,12 @@ class Trainer:
         self._objective = Objective(self.model, self.settings.label_smoothing)
         self._shared_objective = self.processes.share_gradients(self._objective, self.device)
         groups = _groups(self.model, run, self.settings.pretrained_rate)
-        self.optimizer = make_optimizer(groups, self.settings, self.processes)
+        matrices = [
+            one.weight
+            for one in self.model.modules()
+            if isinstance(one, nn.Linear) and one.weight is not self.model.output_weight
+        ]
+        self.optimizer = make_optimizer(groups, self.settings, self.processes, matrices)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = TrainingState(step=0, epoch=0, batch=0, best_step=0, best_value=None, waited=0)
         self.stop = threading.Event()
@@ -95,6 +107,7 @@ class Trainer:
         checkpoints = self.run.checkpoints()
         if checkpoints:
             self.state = load_checkpoint(checkpoints[-1], self.model, self.optimizer)
+            exchange_averages(self.optimizer)
             self.scaler.load_state_dict(self.state.scaler)
             self._meter.restore(self.state.unlogged, self.state.unlogged_cost)
         return self.state.step
@@ -217,6 +230,8 @@ class Trainer:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad()
+        if self.settings.ema:
+            move_averages(local_part(self.optimizer), self.state.step)
         return norm
 
     def _validate_and_save(self) -> Iterator[ValidationRecord]:
@@ -235,8 +250,9 @@ class Trainer:
         # a loss or gradient that is not finite ends training before its weights are validated or
         # stored
         self._meter.read()
-        loss = self.validate()
-        found = self.score(self.model) if self.score else ValidationScores({}, loss)
+        with self._averaged():
+            loss = self.validate()
+            found = self.score(self.model) if self.score else ValidationScores({}, loss)
         value = loss if self.settings.best == "loss" else found.criterion
         better = math.isfinite(value) and (
             self.state.best_value is None or value < self.state.best_value
@@ -261,6 +277,15 @@ class Trainer:
             found.samples,
         )
 
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Put the moving averages, if there are any, in the place of the weights for a block."""
+        exchange_averages(self.optimizer)
+        try:
+            yield
+        finally:
+            exchange_averages(self.optimizer)
+
     def _reason_to_stop(self) -> str | None:
         # first: after a request to stop in the last step, no test set is translated
         if self.stop.is_set() if self.processes.count == 1 else self._stopping:
@@ -281,7 +306,8 @@ class Trainer:
             return
         state = replace(self.state, scaler=self.scaler.state_dict(), **self._meter.unlogged())
         if not self.run.checkpoint(state.step).exists():
-            save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
+            with self._averaged():
+                save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
 
 

@@ -44,8 +44,13 @@ PLATEAU = {"schedule": "plateau", "best": "bleu", "max_steps": 100, "max_decays"
 
 @pytest.mark.parametrize(
     "recipe",
-    [make_recipe(), make_recipe(*LSTM), make_recipe(**PLATEAU, validate_every=2)],
-    ids=["transformer", "lstm", "decays"],
+    [
+        make_recipe(),
+        make_recipe(*LSTM),
+        make_recipe(**PLATEAU, validate_every=2),
+        make_recipe(optimizer="muon", ema=0.9, weight_decay=0.1),
+    ],
+    ids=["transformer", "lstm", "decays", "muon"],
 )
 def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(recipe, tmp_path):
     score = (lambda model: 1.0) if recipe.training.best == "bleu" else None
