@@ -31,6 +31,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one, plain_message, unknown_name
 from synmt.model.build import place_variants
+from synmt.recipe.corpus import ControlledRecipe
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values, set_key
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
@@ -217,11 +218,13 @@ def fingerprint(recipe: Recipe) -> str:
     for section, keys in _OF_THE_MACHINE.items():
         for key in keys:
             values[section].pop(key, None)
-    # keys that came after the first results
+    # keys that came after the first results, and their defaults
+    first = (False, 0, 1.0, "adamw", ControlledRecipe().model_dump())
     new = [(values["model"], "output_bias"), (values["training"], "pretrained_rate")]
     new += [(values["training"], "optimizer"), (values["training"], "ema")]
     new += [(variant, "warm") for variant in values["syntax"]["variants"]]
+    new += [(values["corpus"], "controlled")]
     for part, key in new:
-        if part.get(key) in (False, 0, 1.0, "adamw"):
+        if part.get(key) in first:
             del part[key]
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

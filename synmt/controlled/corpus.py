@@ -28,6 +28,10 @@ Sentences of the splits `length`, `longer` and `deeper` have 0 or 1 attractors. 
 attractors alone, leave the split `length` out:
 `synmt analyze --by-label --label attractors --where split!=length`.
 
+A recipe can change the corpus (`ControlledRecipe`): fewer pairs, which leave room for differences
+between systems, another order of words with endings of cases, which only gold trees describe, less
+deep trees, more nouns.
+
 A sentence is new in one respect only. No sentence occurs twice in the corpus. The test set does not
 depend on the size of the training set.
 """
@@ -37,14 +41,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
 from synmt.controlled import english, german
 from synmt.controlled.english import attractors, combinations
 from synmt.controlled.grammar import PHENOMENA, SentencePlan, draw
+from synmt.controlled.lexicon import nouns
 from synmt.controlled.meaning import Sentence
+from synmt.controlled.word_order import restyle
 from synmt.files.writing import reporting_os_errors, write_atomically
+from synmt.recipe.corpus import ControlledRecipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import depths
@@ -56,6 +64,7 @@ HARD_SPLITS = ("longer", "deeper")
 LONGEST_HARD = 45
 TRAINED_DEPTH = 8
 LABELS = ("phenomenon", "attractors", "split")
+USUAL = ControlledRecipe()
 
 _HELD_OUT = 8
 # the numbers of nouns between subject and verb in sentences with at most one attractor, to choose
@@ -88,27 +97,33 @@ Parts = dict[str, list[ControlledExample]]
 """The examples of train, valid and test, or of the hard test set."""
 
 
-def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 1200) -> Parts:
-    """Generate the three parts of the corpus; a seed gives the same sentences on every machine."""
-    sizes = {"test": test, "valid": valid, "train": train}
+def generate(
+    seed: int = 1,
+    train: int | None = None,
+    valid: int = 300,
+    test: int = 1200,
+    settings: ControlledRecipe = USUAL,
+) -> Parts:
+    """Generate the three parts of the corpus; a seed gives the same sentences on every machine.
+
+    train: by default that of the settings.
+    """
+    sizes = {"test": test, "valid": valid, "train": settings.pairs if train is None else train}
     assert min(sizes.values()) >= 0, sizes
     used_sources: set[str] = set()
     parts = {}
     for part, size in sizes.items():
         splits = SPLITS if part == "test" else SPLITS[:1]
-        parts[part] = _new_examples(
-            _random(seed, part), _label_cycle(splits, size), used_sources, _fits
-        )
+        depth = settings.depth if part != "test" else 0
+        source = _Source(_random(seed, part), settings, partial(_fits, depth=depth))
+        parts[part] = _new_examples(source, _label_cycle(splits, size), used_sources)
     return {part: parts[part] for part in ("train", "valid", "test")}
 
 
-def generate_hard(seed: int = 1, size: int = 600) -> Parts:
+def generate_hard(seed: int = 1, size: int = 600, settings: ControlledRecipe = USUAL) -> Parts:
     """Generate the hard test set; all of its sentences are longer than those of `generate`."""
-    return {
-        "hard": _new_examples(
-            _random(seed, "hard"), _label_cycle(HARD_SPLITS, size), set(), _fits_hard
-        )
-    }
+    source = _Source(_random(seed, "hard"), settings, _fits_hard)
+    return {"hard": _new_examples(source, _label_cycle(HARD_SPLITS, size), set())}
 
 
 def _random(seed: int, part: str) -> Random:
@@ -164,29 +179,37 @@ _Fits = Callable[[english.Node, _Labels], bool]
 promise."""
 
 
+@dataclass(frozen=True)
+class _Source:
+    """What the sentences of a part are drawn from."""
+
+    random: Random
+    settings: ControlledRecipe
+    fits: _Fits
+
+
 def _new_examples(
-    random: Random, all_labels: Iterator[_Labels], used_sources: set[str], fits: _Fits
+    drawn: _Source, all_labels: Iterator[_Labels], used_sources: set[str]
 ) -> list[ControlledExample]:
-    return [_new_example(random, labels, used_sources, fits) for labels in all_labels]
+    return [_new_example(drawn, labels, used_sources) for labels in all_labels]
 
 
-def _new_example(
-    random: Random, labels: _Labels, used_sources: set[str], fits: _Fits
-) -> ControlledExample:
+def _new_example(drawn: _Source, labels: _Labels, used_sources: set[str]) -> ControlledExample:
     """Draw sentences until one is new and has the labels."""
     while True:
-        example = _example(random, labels, fits)
+        example = _example(drawn, labels)
         if example and example.source not in used_sources:
             used_sources.add(example.source)
             return example
 
 
-def _example(random: Random, labels: _Labels, fits: _Fits) -> ControlledExample | None:
-    meaning = draw(random, _plan(random, labels))
+def _example(drawn: _Source, labels: _Labels) -> ControlledExample | None:
+    settings, random = drawn.settings, drawn.random
+    meaning = draw(random, _plan(random, labels), nouns(settings.lexicon))
     if meaning is None:
         return None
-    root = english.tree(meaning)
-    if attractors(root) != labels.attractors or not fits(root, labels):
+    root = english.tree(meaning, partial(restyle, settings=settings, random=random))
+    if attractors(root) != labels.attractors or not drawn.fits(root, labels):
         return None
     source, parse = english.text_and_parse(root)
     target, pairs = german.say(meaning), combinations(root)
@@ -195,9 +218,10 @@ def _example(random: Random, labels: _Labels, fits: _Fits) -> ControlledExample 
     )
 
 
-def _fits(root: english.Node, labels: _Labels) -> bool:
+def _fits(root: english.Node, labels: _Labels, *, depth: int) -> bool:
     words = len(root.in_order())
     fits = words <= LONGEST and (words > TRAINED_WORDS) == (labels.split == "length")
+    fits = fits and (not depth or _depth(root) <= depth)
     return fits and any(map(is_held_out, combinations(root))) == (labels.split == "combination")
 
 
@@ -206,9 +230,11 @@ def _fits_hard(root: english.Node, labels: _Labels) -> bool:
         map(is_held_out, combinations(root))
     ):
         return False
-    _, parse = english.text_and_parse(root)
-    deepest = int(depths(parse.parents).max(initial=0))
-    return (deepest > TRAINED_DEPTH) == (labels.split == "deeper")
+    return (_depth(root) > TRAINED_DEPTH) == (labels.split == "deeper")
+
+
+def _depth(root: english.Node) -> int:
+    return int(depths(english.text_and_parse(root)[1].parents).max(initial=0))
 
 
 def _plan(random: Random, labels: _Labels) -> SentencePlan:

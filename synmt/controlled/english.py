@@ -3,6 +3,7 @@ English EWT."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -52,9 +53,12 @@ class Node:
         return [*left, self, *(node for child in self.after for node in child.in_order())]
 
 
-def tree(sentence: Sentence) -> Node:
-    """Build the tree of a sentence, its first word capitalised."""
+def tree(sentence: Sentence, restyle: Callable[[Node], None] | None = None) -> Node:
+    """Build the tree of a sentence, its first word capitalised; `restyle` may change its words
+    before that."""
     root = _clause(sentence.clause, "root")
+    if restyle:
+        restyle(root)
     if sentence.opening in ADVERBS:
         root.before.insert(0, Node(sentence.opening, "ADV", "advmod"))
     root.after.append(Node(".", "PUNCT", "punct"))

@@ -93,10 +93,10 @@ class SentencePlan:
     rich: float = 0.2
 
 
-def draw(random: Random, plan: SentencePlan) -> Sentence | None:
+def draw(random: Random, plan: SentencePlan, nouns: Sequence[Noun] = NOUNS) -> Sentence | None:
     """Draw a sentence; None if no word is left that fits the ones drawn before."""
     try:
-        return _Drawing(random, plan).sentence()
+        return _Drawing(random, plan, nouns).sentence()
     except DeadEndError:
         return None
 
@@ -108,9 +108,10 @@ class _Drawing:
     the attractors of the plan: the one with `planned=True`.
     """
 
-    def __init__(self, random: Random, plan: SentencePlan) -> None:
+    def __init__(self, random: Random, plan: SentencePlan, nouns: Sequence[Noun]) -> None:
         self.random = random
         self.plan = plan
+        self.nouns = nouns
         self.world = "past" if self.chance(0.5) else "present"
         self.used: set[str] = set()
 
@@ -263,7 +264,7 @@ class _Drawing:
 
     def noun(self, kinds: str) -> Noun:
         """Draw an unused noun."""
-        noun = self.choose([noun for noun in NOUNS if self.fits(noun.english, noun.kinds, kinds)])
+        noun = self.choose([n for n in self.nouns if self.fits(n.english, n.kinds, kinds)])
         self.used.add(noun.english)
         return noun
 

@@ -8,7 +8,8 @@ kinds: one letter for each class of a noun; they determine which words it can be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal
 
 Case = Literal["nominative", "accusative", "dative"]
@@ -204,5 +205,29 @@ CONJUNCTIONS = {
     "if": "wenn",
 }
 ADVERBS = {"then": "dann", "sometimes": "manchmal"}
+
+_SYLLABLES = (
+    *(("ba", "Ti"), ("do", "Ne"), ("fi", "Lu"), ("ga", "Mo"), ("ho", "Re")),
+    *(("ju", "Sa"), ("ke", "Wi"), ("lo", "Pa"), ("mi", "Du")),
+)
+"""Beginnings of further nouns: English, German."""
+
+
+@cache
+def nouns(times: int) -> list[Noun]:
+    """List so many times the usual nouns: these, and invented ones that are declined like them."""
+    others = [
+        replace(
+            noun,
+            english=first + noun.english,
+            english_plural=first + noun.english_plural,
+            german=second + noun.german.lower(),
+            german_plural=second + noun.german_plural.lower(),
+        )
+        for first, second in _SYLLABLES[: times - 1]
+        for noun in NOUNS
+    ]
+    return NOUNS + others
+
 
 PREPOSITION = {preposition.english: preposition for preposition in PREPOSITIONS}

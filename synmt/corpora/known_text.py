@@ -15,7 +15,7 @@ from synmt.corpora.known import KnownCorpus, SplitPlan, cleaned, known_corpus, s
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, sha256
 from synmt.files.writing import alone, write_atomically, write_folder_atomically
-from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.corpus import ControlledRecipe, SplitFiles
 
 
 @dataclass(frozen=True)
@@ -109,19 +109,28 @@ class KnownText:
                 )
 
 
+@dataclass(frozen=True)
 class ControlledText(KnownText):
     """The controlled corpus, which is generated."""
 
+    settings: ControlledRecipe
+
     @property
     def folder(self) -> Path:
-        """The folder of the generated files; a changed generator gets a new one."""
+        """The folder of the generated files; a changed generator gets a new one, and so do other
+        settings."""
         package = Path(__file__).parents[1] / "controlled"
-        made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
+        changed = self.settings.model_dump(exclude_defaults=True)
+        made_by = fingerprint(
+            *(sha256(path) for path in sorted(package.glob("*.py"))),
+            *(f"{name}={value}" for name, value in changed.items()),
+        )
         return cache_folder() / "corpora" / f"controlled-{made_by}"
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        return [*super().folders(), self.folder]
+        usual = self.settings == ControlledRecipe()
+        return [*(super().folders() if usual else ()), self.folder]
 
     def downloads(self) -> list[RemoteFile]:
         """List no files."""
@@ -135,10 +144,15 @@ class ControlledText(KnownText):
             # another process may have generated it in the meantime
             if self.missing():
                 with write_folder_atomically(self.folder) as unfinished:
-                    write_corpus(unfinished, generate() | generate_hard())
+                    texts = generate(settings=self.settings)
+                    write_corpus(unfinished, texts | generate_hard(settings=self.settings))
 
 
-def known_text(name: str, languages: Pair, splits: tuple[str, ...]) -> KnownText:
+def known_text(
+    name: str, languages: Pair, splits: tuple[str, ...], settings: ControlledRecipe
+) -> KnownText:
     """Describe splits of a known corpus; raises UsageError if it does not have these languages."""
     known_corpus(name, *languages)
-    return (ControlledText if name == "controlled" else KnownText)(name, languages, splits)
+    if name == "controlled":
+        return ControlledText(name, languages, splits, settings)
+    return KnownText(name, languages, splits)

@@ -105,7 +105,8 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
             if files := item.files():
                 files_of_split[key] = files
             elif item.id in KNOWN_CORPORA:
-                text = known_text(item.id, (source, target), (split_of(item.id, split),))
+                splits = (split_of(item.id, split),)
+                text = known_text(item.id, (source, target), splits, recipe.controlled)
                 if text.is_done():
                     files_of_split[key] = text.files(split)
     return files_of_split
@@ -138,7 +139,9 @@ class _Texts:
         self.public: dict[str, _Text] = {}
         for name, splits in _splits_of(self.recipe).items():
             if name in KNOWN_CORPORA:
-                self.public[name] = known_text(name, self.languages, tuple(splits))
+                self.public[name] = known_text(
+                    name, self.languages, tuple(splits), recipe.controlled
+                )
             else:
                 self.public[name] = public_text(name, source, target)
         self.files: list[RemoteFile] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -108,6 +108,35 @@ class CorpusItem(_Annotations):
         return SplitFiles.model_validate(values) if self.id is None else None
 
 
+class ControlledRecipe(StrictModel):
+    """The sentences of the controlled corpus; the test sets change only with order, cases and
+    lexicon."""
+
+    pairs: int = Field(default=6000, ge=1)
+    """Number of training pairs; with a smaller number, these are the first ones."""
+    order: Literal["svo", "sov", "free"] = "svo"
+    """Order of subject, verb and objects in the source; free needs `cases`."""
+    cases: bool = False
+    """Whether nouns of the source end in `um` as objects, and in `im` as recipients."""
+    depth: int = Field(default=0, ge=0)
+    """Largest depth of the trees of training and validation, from 4 up; 0 sets no limit."""
+    lexicon: int = Field(default=1, ge=1, le=10)
+    """How many times as many nouns there are as usual: the others have a syllable before them."""
+
+    @property
+    def other_words(self) -> bool:
+        """Whether sources are not in the usual English."""
+        return self.order != "svo" or self.cases or self.lexicon > 1
+
+    @model_validator(mode="after")
+    def _can_be_drawn(self) -> ControlledRecipe:
+        refuse(
+            (self.order == "free" and not self.cases, "`order: free` needs `cases: true`"),
+            (0 < self.depth < 4, "there are no such sentences: `depth` must be 0, or 4 or more"),
+        )
+        return self
+
+
 class CorpusRecipe(StrictModel):
     """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and
     test one by one.
@@ -130,6 +159,9 @@ class CorpusRecipe(StrictModel):
     test: dict[str, CorpusItem] = Field(default_factory=dict)
     """The test sets by name, or a list of public ones; they are translated and scored when training
     ends."""
+
+    controlled: ControlledRecipe = ControlledRecipe()
+    """Settings of the controlled corpus."""
 
     @property
     def items(self) -> list[CorpusItem]:

@@ -28,6 +28,7 @@ from synmt.controlled.meaning import (
     Tense,
 )
 from synmt.errors import SynmtError
+from synmt.recipe.corpus import ControlledRecipe
 from synmt.syntax.conllu import read_conllu
 from synmt.syntax.trees import depths
 
@@ -48,6 +49,78 @@ TENSES: tuple[Tense, ...] = ("present", "past", "pluperfect", "can", "must", "wi
 @pytest.fixture(scope="module")
 def corpus():
     return controlled.generate()
+
+
+def drawn(**settings):
+    """Draw a few training pairs with settings."""
+    settings = ControlledRecipe(pairs=60, **settings)
+    return controlled.generate(valid=0, test=0, settings=settings)["train"]
+
+
+def order_of(example):
+    """Write the order of subject, objects and verb of the main clause, as `svo`."""
+    parse = example.parse
+    [root] = [word for word, parent in enumerate(parse.parents) if word == parent]
+    places = {root: "v"}
+    letters = {"nsubj": "s", "obj": "o", "iobj": "o"}
+    for word in (parse.parents == root).nonzero()[0].tolist():
+        if parse.relations[word] in letters:
+            places[word] = letters[parse.relations[word]]
+    return "".join(places[place] for place in sorted(places))
+
+
+def test_the_order_of_words_is_that_of_the_settings_and_the_german_the_same():
+    orders = {
+        "svo": {"sv", "svo", "svoo"},
+        "sov": {"sv", "sov", "soov"},
+        "free": {"sv", "vs", "svo", "sov", "vso", "vos", "osv", "ovs"},
+    }
+    for order, expected in orders.items():
+        examples = drawn(order=order, cases=order == "free")
+        found = set(map(order_of, examples))
+        assert found <= expected if order != "free" else found >= expected
+        for example in examples:
+            assert is_tree(example.parse.parents)
+            assert german.say(example.meaning) == example.target
+            assert "".join(example.parse.words) == example.source.replace(" ", "")
+    assert [example.source for example in drawn()] != [
+        example.source for example in drawn(order="sov")
+    ]
+
+
+def test_nouns_end_in_their_case():
+    seen = Counter()
+    for example in drawn(cases=True):
+        for word, relation in zip(example.parse.words, example.parse.relations, strict=True):
+            ending = {"obj": "um", "iobj": "im"}.get(relation, "")
+            form = word.lower().removesuffix(ending)
+            if form in NOUN_OF_FORM:
+                assert word.lower() == form + ending
+                seen[relation] += 1
+    assert seen["obj"] > 20 < seen["nsubj"]
+    assert seen["iobj"]
+
+
+def test_fewer_pairs_are_the_first_ones_shallow_ones_are_shallow_and_nouns_can_be_more():
+    texts = [(example.source, example.target) for example in drawn()]
+    again = controlled.generate(settings=ControlledRecipe(pairs=25), valid=0, test=0)["train"]
+    assert [(example.source, example.target) for example in again] == texts[:25]
+    for example in drawn(depth=4):
+        assert depths(example.parse.parents).max() <= 4
+    words = {word for example in drawn(lexicon=3) for word in example.parse.words}
+    assert {"badog", "dodog"} & words
+    assert not {"fidog", "fidogs"} & words
+    inventing = lexicon.nouns(10)
+    assert (
+        len({noun.english for noun in inventing}) == len({noun.german for noun in inventing}) == 330
+    )
+    [dog] = [noun for noun in inventing if noun.english == "badog"]
+    assert (dog.german, dog.german_plural, dog.gender, dog.kinds) == (
+        "Tihund",
+        "Tihunde",
+        "m",
+        "ak",
+    )
 
 
 def every(corpus):

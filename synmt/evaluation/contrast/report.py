@@ -24,7 +24,7 @@ from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence, wilson
-from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
+from synmt.evaluation.contrast.sets import CONTROLLED, Contrast, ContrastSet, read_contrasts
 from synmt.evaluation.model_scores import ModelOptions
 from synmt.evaluation.significance import difference_columns
 from synmt.evaluation.systems import short_names
@@ -75,6 +75,10 @@ def judge_models(options: ContrastOptions) -> Report:
     decisions = dict[str, list[Decision]]()
     for name, model in zip(names, options.models, strict=True):
         translator = Translator.load(model, **options.loading)
+        recipe = translator.models[0].recipe
+        if CONTROLLED in options.contrast and recipe.corpus.controlled.other_words:
+            what = "its training text has other words (corpus.controlled) than the pairs"
+            _logger.warning(f"{model}: {what}")
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions[name] = decide(translator, contrast_set, trees)
         if truncated := sum(decision.truncated for decision in decisions[name]):
