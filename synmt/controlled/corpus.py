@@ -80,7 +80,6 @@ class ControlledExample:
     meaning: of both sides.
     parse: the tree of the source.
     split: one of SPLITS or HARD_SPLITS; training data are `seen`.
-    combinations: the (subject noun, verb) pairs of its clauses, in English.
     """
 
     meaning: Sentence
@@ -90,7 +89,6 @@ class ControlledExample:
     phenomenon: str
     attractors: int
     split: str
-    combinations: frozenset[tuple[str, str]]
 
 
 Parts = dict[str, list[ControlledExample]]
@@ -191,16 +189,14 @@ class _Source:
 def _new_examples(
     drawn: _Source, all_labels: Iterator[_Labels], used_sources: set[str]
 ) -> list[ControlledExample]:
-    return [_new_example(drawn, labels, used_sources) for labels in all_labels]
-
-
-def _new_example(drawn: _Source, labels: _Labels, used_sources: set[str]) -> ControlledExample:
-    """Draw sentences until one is new and has the labels."""
-    while True:
-        example = _example(drawn, labels)
-        if example and example.source not in used_sources:
-            used_sources.add(example.source)
-            return example
+    """Draw sentences until there is a new one for all labels."""
+    found = list[ControlledExample]()
+    for labels in all_labels:
+        while not (example := _example(drawn, labels)) or example.source in used_sources:
+            pass
+        used_sources.add(example.source)
+        found.append(example)
+    return found
 
 
 def _example(drawn: _Source, labels: _Labels) -> ControlledExample | None:
@@ -212,9 +208,9 @@ def _example(drawn: _Source, labels: _Labels) -> ControlledExample | None:
     if attractors(root) != labels.attractors or not drawn.fits(root, labels):
         return None
     source, parse = english.text_and_parse(root)
-    target, pairs = german.say(meaning), combinations(root)
+    target = german.say(meaning)
     return ControlledExample(
-        meaning, source, target, parse, labels.phenomenon, labels.attractors, labels.split, pairs
+        meaning, source, target, parse, labels.phenomenon, labels.attractors, labels.split
     )
 
 

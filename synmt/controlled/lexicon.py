@@ -206,10 +206,7 @@ CONJUNCTIONS = {
 }
 ADVERBS = {"then": "dann", "sometimes": "manchmal"}
 
-_SYLLABLES = (
-    *(("ba", "Ti"), ("do", "Ne"), ("fi", "Lu"), ("ga", "Mo"), ("ho", "Re")),
-    *(("ju", "Sa"), ("ke", "Wi"), ("lo", "Pa"), ("mi", "Du")),
-)
+_SYLLABLES = ("ba Ti", "do Ne", "fi Lu", "ga Mo", "ho Re", "ju Sa", "ke Wi", "lo Pa", "mi Du")
 """Beginnings of further nouns: English, German."""
 
 
@@ -224,7 +221,7 @@ def nouns(times: int) -> list[Noun]:
             german=second + noun.german.lower(),
             german_plural=second + noun.german_plural.lower(),
         )
-        for first, second in _SYLLABLES[: times - 1]
+        for first, second in map(str.split, _SYLLABLES[: times - 1])
         for noun in NOUNS
     ]
     return NOUNS + others

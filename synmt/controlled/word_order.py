@@ -2,7 +2,7 @@
 
 svo    The boy gave the girl a book.
 sov    The boy the girl a book gave.
-free   Gave the girlim the boy a bookum.      and any other order of the three and the verb
+free   The girlim the boy a bookum gave.      and any other order of the three
 """
 
 from __future__ import annotations
@@ -23,18 +23,12 @@ def restyle(node: Node, settings: ControlledRecipe, random: Random) -> None:
         node.word += _ENDINGS.get(node.relation, "")
     if settings.order == "svo" or node.tag != "VERB":
         return
-    moved = [child for child in node.after if child.relation in _ENDINGS]
-    node.after = [child for child in node.after if child not in moved]
-    behind = list[Node]()
-    if settings.order == "free":
-        # a relative pronoun stays at the beginning of its clause
-        subjects = [one for one in node.before if one.relation == "nsubj" and one.tag == "NOUN"]
-        node.before = [child for child in node.before if child not in subjects]
-        moved = sorted(subjects + moved, key=lambda _: random.random())
-        cut = int(random.random() * (len(moved) + 1))
-        moved, behind = moved[:cut], moved[cut:]
+    # a relative pronoun stays at the beginning of its clause
+    moved = [one for one in node.before if one.relation == "nsubj" and one.tag == "NOUN"]
+    moved += [child for child in node.after if child.relation in _ENDINGS]
     auxiliaries = [child for child in node.before if child.relation == "aux"]
-    place = len(node.before) - len(auxiliaries)
-    node.before[place:place] = moved
-    particles = sum(child.relation == "compound:prt" for child in node.after)
-    node.after[particles:particles] = behind
+    others = [child for child in node.before if child not in [*moved, *auxiliaries]]
+    node.after = [child for child in node.after if child not in moved]
+    if settings.order == "free":
+        moved.sort(key=lambda _: random.random())
+    node.before = [*others, *moved, *auxiliaries]

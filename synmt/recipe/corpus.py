@@ -115,7 +115,8 @@ class ControlledRecipe(StrictModel):
     pairs: int = Field(default=6000, ge=1)
     """Number of training pairs; with a smaller number, these are the first ones."""
     order: Literal["svo", "sov", "free"] = "svo"
-    """Order of subject, verb and objects in the source; free needs `cases`."""
+    """Order of subject, verb and objects in the source; free: the verb last, the others in any
+    order, which needs `cases`."""
     cases: bool = False
     """Whether nouns of the source end in `um` as objects, and in `im` as recipients."""
     depth: int = Field(default=0, ge=0)

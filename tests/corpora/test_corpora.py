@@ -114,7 +114,7 @@ def test_the_controlled_corpus_is_made_by_one_process_while_others_wait(monkeypa
     def find(_):
         return resolve(CorpusRecipe(name="controlled"), "en", "de")
 
-    monkeypatch.setattr(controlled, "generate", lambda: made.append(1) or small())
+    monkeypatch.setattr(controlled, "generate", lambda **settings: made.append(1) or small())
     monkeypatch.setattr(KnownText, "missing", look_together)
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(find, range(2))
