@@ -2,18 +2,9 @@
 
 import numpy as np
 import pytest
-from full_stop import with_full_stop
 from scored import random_parses, walk
 
 from synmt.analysis.groups.trees import depth, distances, longest_distance, mean_distance
-
-MONKEY = with_full_stop()
-
-
-def test_distances_leave_out_the_root_and_punctuation():
-    # The-monkey 1, monkey-eats 1, a-banana 1, banana-eats 2
-    assert distances(MONKEY).tolist() == [1, 1, 1, 2]
-    assert (longest_distance(MONKEY), mean_distance(MONKEY), depth(MONKEY)) == (2, 5 / 4, 2)
 
 
 @pytest.mark.parametrize("seed", range(3))
