@@ -21,7 +21,7 @@ from synmt.analysis.gates.norms import (
 from synmt.analysis.gates.report import gate_facts, words_as_html
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import BOS
-from synmt.decode.explanation import gate_norms, word_norms
+from synmt.decode.explanation import word_norms
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import Parse, flat_parse
@@ -46,12 +46,6 @@ def rows_of(*sentences):
 
 MANY = [gated("er/PRON:0.1 schläft/VERB:0.2", line) for line in range(1, 11)]
 FEW = gated("oh/INTJ:0.25 ./PUNCT", 11)
-
-
-def test_the_norm_is_relative_to_that_of_an_open_gate():
-    gates = torch.rand(2, 3, 5, generator=torch.Generator().manual_seed(1)).double()
-    expected = [[math.sqrt(sum(float(z) ** 2 for z in t) / 5) for t in row] for row in gates]
-    np.testing.assert_allclose(gate_norms(gates), expected)
 
 
 def test_a_word_has_the_mean_of_its_pieces_and_one_without_a_piece_has_no_norm():

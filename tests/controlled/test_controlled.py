@@ -559,7 +559,7 @@ def test_each_test_sentence_is_new_in_the_one_respect_of_its_split(corpus):
             "length": len(example.parse) > controlled.TRAINED_WORDS,
         }
         assert ([name for name, is_new in new.items() if is_new] or ["seen"]) == [example.split]
-        assert new["combination"] <= bool(example.combinations - trained)
+        assert new["combination"] <= bool(combinations_of(example) - trained)
     assert {example.split for example in corpus["train"] + corpus["valid"]} == {"seen"}
 
 

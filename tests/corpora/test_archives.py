@@ -39,11 +39,6 @@ def test_compression_is_found_by_the_first_bytes(place, pack):
     assert read(files=[place("whatever", pack(TEXT.encode()))]) == TEXT
 
 
-def test_a_member_of_a_tar_is_read_by_its_name(place):
-    archive = place("a.tgz", tgz({"b/c.en": b"no\n", "b/c.de": TEXT.encode()}))
-    assert read("b/c.de", files=[archive]) == TEXT
-
-
 def test_a_member_of_a_zip_is_read_by_a_pattern_of_its_name(place):
     archive = place(
         "a.zip",

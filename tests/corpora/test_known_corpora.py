@@ -22,7 +22,7 @@ from tiny import write_lines
 from synmt.corpora.known import FILES, KNOWN_CORPORA
 from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError
-from synmt.recipe.corpus import CorpusRecipe
+from synmt.recipe.corpus import ControlledRecipe, CorpusRecipe
 
 pytestmark = pytest.mark.journey
 

@@ -35,15 +35,6 @@ def test_a_source_without_pieces_is_its_end():
     assert collate_source([np.array([], int), np.array([4])]).ids.tolist() == [[EOS, PAD], [4, EOS]]
 
 
-def test_parent_middles_of_the_monkey_stand_beside_its_pieces_and_its_end():
-    tree = Tree(replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))
-    short = Example(1, np.array([4]), np.array([4]), {"source": tree})
-    signals = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))
-    # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parent of The is mon key: (1 + 2) / 2
-    expected = [[1.5, 3, 3, 3, 5.5, 3, 3, 7], [0, 1, *[0] * 6]]
-    assert signals["parent_middle"].tolist() == expected
-
-
 @pytest.mark.parametrize("axes", [(0,), (0, 0), (3, 0, 0)], ids=["T", "TT", "GTT"])
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.bool_])
 def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(axes, kind):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from preparing import corpus_of, prepared, write_trees
-from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree, stanza_sentence
+from small import MONKEY, MONKEY_WORD_OF, stanza_sentence
 
 from synmt.data.annotate import annotate, learn_features
 from synmt.data.corpus import PreparedCorpus
@@ -15,8 +15,6 @@ from synmt.parsing.lines import parses_of
 from synmt.syntax.conllu import format_conllu, parse_in
 from synmt.syntax.feature_signals import (
     CASE,
-    CASES,
-    PLACES,
     SUBWORD,
     TAG,
     UNIVERSAL_TAGS,
@@ -44,27 +42,6 @@ EMPTY = np.zeros(0, dtype=np.int64)
 WITH_EOS = np.append(MONKEY_WORD_OF, -1)
 
 
-def slow_places(word_of):
-    """Compare every piece with all pieces of its word."""
-    for position, word in enumerate(word_of):
-        own = [other for other, owner in enumerate(word_of) if owner == word]
-        place = "B" if position == own[0] else "E" if position == own[-1] else "I"
-        yield 0 if word < 0 else 1 + PLACES.index("O" if len(own) == 1 else place)
-
-
-def test_the_pieces_of_the_monkey_have_subword_tags():
-    names = ["-", *PLACES]
-    assert "".join(names[number] for number in SUBWORD.compute(MONKEY, WITH_EOS)) == "OBEOOBE-"
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_subword_tags_equal_a_loop_over_all_pieces(seed):
-    random = np.random.default_rng(seed)
-    parse = random_tree(int(random.integers(1, 9)), random)
-    word_of = random_pieces(len(parse), random)
-    assert SUBWORD.compute(parse, word_of).tolist() == [*slow_places(word_of.tolist())]
-
-
 def test_a_piece_without_a_word_inside_a_word_does_not_end_it():
     assert SUBWORD.compute(MONKEY, np.array([0, -1, 0, 0])).tolist() == [2, 0, 3, 4]
 
@@ -80,24 +57,11 @@ def test_the_case_of_a_word():
     assert [case_of(word) for word in words[::2]] == words[1::2]
 
 
-def test_pieces_have_the_tags_and_cases_of_their_words_and_eos_none():
-    tags = [1 + UNIVERSAL_TAGS.index(TAGS[word]) for word in MONKEY_WORD_OF]
-    assert TAG.compute(FEATURED, WITH_EOS).tolist() == [*tags, 0]
-    capital, lower = (1 + CASES.index(case) for case in ("capital", "lower"))
-    assert CASE.compute(FEATURED, WITH_EOS).tolist() == [capital, *[lower] * 6, 0]
-
-
 def test_unknown_tags_and_no_tags_share_the_last_number():
     other, verb = 1 + len(UNIVERSAL_TAGS), 1 + UNIVERSAL_TAGS.index("VERB")
     strange = replace(MONKEY, tags=["DT", "_", "VERB", "", "XX"])
     assert TAG.compute(strange, np.arange(5)).tolist() == [other, other, verb, other, other]
     assert TAG.compute(MONKEY, np.arange(5)).tolist() == [other] * 5
-
-
-def test_a_learned_feature_is_numbered_by_the_values_of_the_training_text():
-    signal = with_values(feature_signal("lemma", most=3), {"lemma": ("a", "the", "eat", "monkey")})
-    assert signal.compute(FEATURED, WITH_EOS).tolist() == [2, 4, 4, 3, 1, 4, 4, 0]
-    assert signal.name == "lemma.3"
 
 
 def test_without_values_all_words_are_unknown_and_specials_are_not():

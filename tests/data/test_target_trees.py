@@ -3,17 +3,10 @@ translating."""
 
 import json
 
-import numpy as np
 import pytest
-from small import MONKEY, MONKEY_WORD_OF
 from tiny import fail, succeed, write_lines, write_recipe
 
-from synmt.data.batch import collate
-from synmt.data.corpus import Example, Tree
-from synmt.data.vocabulary import BOS
 from synmt.run_folder import Run
-from synmt.syntax.reading import Reading
-from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, WORD
 
 pytestmark = pytest.mark.journey
 
@@ -24,23 +17,6 @@ def write(place, variants, **target_parser):
     parsers = {"parser": GOLD, "target_parser": target_parser or GOLD}
     syntax = {"variants": variants}
     write_recipe(place / "dbsa.yaml", place / "corpus", syntax=syntax, **parsers)
-
-
-# <s> ▁The ▁mon key ▁eats ▁a ▁ban ana
-SIGNALS = """
-parent_first 0 2 4 4 4 6 4 4
-parent_chain 0 2 3 4 4 6 7 4
-word -1 0 1 1 2 3 4 4
-"""
-
-
-def test_signals_of_the_target_stand_at_the_decoders_input():
-    pair = Example(0, np.array([9]), np.arange(20, 27), {"target": Tree(MONKEY, MONKEY_WORD_OF)})
-    batch = collate([pair], target=Reading([PARENT_FIRST, PARENT_CHAIN, WORD]))
-    assert batch.target_input[0].tolist() == [BOS, *range(20, 27)]
-    for name, *values in map(str.split, SIGNALS.strip().splitlines()):
-        assert batch.target_signals[name][0].tolist() == list(map(int, values))
-    assert batch.source_signals == {}
 
 
 @pytest.mark.parametrize("sides", [["target"], ["source", "target"]], ids=str)

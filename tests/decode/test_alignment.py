@@ -9,7 +9,6 @@ from notation import matrix
 from synmt.decode.alignment import (
     attention_to_source,
     best_pairs,
-    pharaoh,
     whitespace_words,
     word_weights,
 )
@@ -70,8 +69,3 @@ def test_words_are_those_of_split_for_all_whitespace():
             words = [line[start:end] for start, end in whitespace_words(line).tolist()]
             assert words == line.split(), hex(ord(letter))
     assert whitespace_words(" \t").shape == whitespace_words("").shape == (0, 2)
-
-
-def test_pharaoh_writes_the_source_word_first():
-    assert pharaoh([(0, 0), (2, 1), (1, 2)]) == "0-0 2-1 1-2"
-    assert pharaoh([]) == ""

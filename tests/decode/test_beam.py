@@ -76,9 +76,9 @@ def test_a_beam_finds_what_a_search_in_plain_python_finds(system):
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("options", SEARCHES)
 def test_a_sentence_gets_the_same_translations_in_any_batch(system, options):
-    models, words = models_of(system, seed=11), [3, 7, 1, 11, 2, 4, 6, 1]
+    models, words = models_of(system, seed=11), [3, 7, 1, 11]
     _, batch = random_batch(models[-1], words, seed=1)
-    options, prefixes = SearchOptions(**options), PREFIXES * 2
+    options, prefixes = SearchOptions(**options), PREFIXES
     numbers = [1000 + 7 * row for row in range(len(words))]
     together = run(members_of(batch, *models), options, 14, prefixes=prefixes, numbers=numbers)
     # the lengths differ, so sentences leave at different steps

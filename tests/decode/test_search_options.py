@@ -22,21 +22,6 @@ def options_of(text):
     return values
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "beam_size=1",
-        "beam_size=4 n_best=4",
-        "beam_size=6 n_best=6 groups=3 diversity=0.0 no_repeat=3",
-        "beam_size=4 n_best=100 top_k=10 top_p=0.5 temperature=0.1 seed=0",
-    ],
-)
-def test_valid_options_are_accepted(text):
-    options = options_of(text)
-    made = SearchOptions(**options)
-    assert {name: getattr(made, name) for name in options} == options
-
-
 INVALID = """
 beam_size=0 | --beam-size cannot be 0. Allowed: from 1 up to 10,000.
 beam_size=1000000000000 groups=7 | --beam-size cannot be 1000000000000.

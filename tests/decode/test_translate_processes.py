@@ -216,9 +216,11 @@ def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
     wait_for(lambda: {*active_children()} <= before, 5)
 
 
-def test_control_c_ends_the_processes_too(place):
-    many = write_lines(place / "many", LINES * 400)
-    options = f"--run {place}/run --batch-size 1 --threads 2"
+def test_control_c_ends_the_processes_too(tmp_path):
+    many = write_lines(tmp_path / "many", LINES * 400)
+    # it would parse for seconds before its first line
+    run = make_run(tmp_path / "run", parser=False, max_pieces=40, decoding=SHORT)
+    options = f"--run {run.folder} --batch-size 1 --threads 2"
     with Piped("translate", many, *options.split()) as process:
         assert process.stdout.readline()
         process.signal(signal.SIGINT)

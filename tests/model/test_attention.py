@@ -7,7 +7,7 @@ import pytest
 import torch
 from attending import assert_same_with_gradients, slow_attend
 
-from synmt.model.attention import Pairs, Terms, attend, attend_written_out, softmax
+from synmt.model.attention import Pairs, Terms, attend, attend_written_out
 
 B, H, TQ, TK, SIZE, ROWS = 2, 3, 4, 5, 2, 6
 INDEX = {"one index": (TQ, TK), "an index for each sentence": (B, TQ, TK)}
@@ -80,18 +80,6 @@ def test_vectors_of_pairs_equal_loops_gradients_too(table, index):
     slow = [terms.q[at[:3]] @ vector(pairs, *at) / math.sqrt(SIZE) for at in places]
     slow = torch.stack(slow).view(B, H, TQ, TK)
     assert_same_with_gradients(pairs.scores(terms.q), slow, [terms.q, pairs.table])
-
-
-def test_another_normalizer_takes_the_place_of_softmax():
-    terms = random_terms().edit(mask=None)
-    uniform = attend(terms.edit(normalize=lambda scores: softmax(torch.zeros_like(scores))))
-    torch.testing.assert_close(uniform, terms.v.mean(2, keepdim=True).expand_as(uniform))
-
-
-def test_scores_are_masked_after_all_edits():
-    scores = random_terms("factor", "bias").scores()
-    assert torch.isinf(scores[1, :, :, 3:]).all()
-    assert torch.isfinite(scores[0]).all()
 
 
 def test_attention_of_a_batch_never_holds_a_vector_for_each_pair():

@@ -3,10 +3,8 @@ equations; and the laws that hold for any of its parts."""
 
 import cmath
 import math
-from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -20,14 +18,12 @@ from small import PIECES, batch_for, model_recipe, random_batch, shaken, small_m
 from stepping import assert_equal_steps
 from variant_cases import DEFAULTS, EDITS_ATTENTION, made
 
-from synmt.data.batch import collate_source
 from synmt.data.vocabulary import PAD
 from synmt.model.multihead import SelfAttention
-from synmt.model.positions import Rotary, alibi, alibi_slopes, rotate
+from synmt.model.positions import Rotary
 from synmt.model.seq2seq import WAVES, sinusoids
-from synmt.model.transformer import Transformer, gated
+from synmt.model.transformer import Transformer
 from synmt.model.variant import Syntax
-from synmt.recipe.schema import ModelRecipe
 from synmt.training.loss import Objective
 
 POSITIONS = ["sinusoid", "rotary", "alibi", "none"]
@@ -48,7 +44,6 @@ CHOICES = [
 ]
 MARIAN = {"positions": "vaswani", "norm": "post", "norm_kind": "layer", "feed_forward": "swish"}
 CHOICES.append({**MARIAN, "embeddings": "shared"})
-MODERN = {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "feed_forward": "swiglu"}
 
 
 def name_of(choice):
@@ -87,6 +82,11 @@ def slow_turn(x, place):
 def slow_attention(module, q, k, v, keep, positions="none"):
     """One head, one query and one key at a time: q (Tq, D), k and v (Tk, D), keep (Tq, Tk)."""
     width, rows = q.size(1) // module.heads, []
+    if positions == "rotary":
+        q, k = (
+            torch.stack([torch.cat([slow_turn(one, t) for one in x.split(width)]) for t, x in rows])
+            for rows in map(enumerate, (q, k))
+        )
     for t, query in enumerate(q):
         heads = []
         for head in range(module.heads):
@@ -94,10 +94,7 @@ def slow_attention(module, q, k, v, keep, positions="none"):
             slope = 2 ** (-8 * (head + 1) / module.heads) if positions == "alibi" else 0.0
             seen = keep[t].nonzero().flatten().tolist()
             for j in seen:
-                turned = [query[own], k[j, own]]
-                if positions == "rotary":
-                    turned = [slow_turn(turned[0], t), slow_turn(turned[1], j)]
-                scores.append(turned[0] @ turned[1] / math.sqrt(width) - slope * abs(t - j))
+                scores.append(query[own] @ k[j, own] / math.sqrt(width) - slope * abs(t - j))
             heads.append(torch.stack(scores).softmax(0) @ v[seen, own])
         rows.append(torch.cat(heads))
     return torch.stack(rows) @ module.output.weight.T + module.output.bias
@@ -254,34 +251,10 @@ def test_positions_go_on_beyond_the_table():
     assert "source_embedding.positions" not in model.state_dict()
 
 
-@pytest.mark.parametrize("positions", POSITIONS)
-def test_only_an_encoder_without_positions_is_blind_to_the_order(positions):
-    model, order = shaken(positions=positions), torch.tensor([6, 2, 0, 5, 1, 3, 4, 7])
-    source = collate_source([np.arange(4, 11)])
-    with torch.no_grad():
-        states = model.encode(source).states
-        shuffled = model.encode(replace(source, ids=source.ids[:, order])).states
-    assert torch.allclose(states[:, order], shuffled, atol=1e-5) == (positions == "none")
-
-
-def test_scores_of_turned_vectors_depend_on_the_distance_only():
-    (q, k), rotary = torch.randn(2, 1, 8), Rotary(8)
-    scores = [(rotary(q, place + 3) * rotary(k, place)).sum() for place in (0, 5, 400, 700)]
-    torch.testing.assert_close(torch.stack(scores), scores[0].expand(4), atol=1e-4, rtol=1e-4)
+def test_vectors_are_turned_beyond_the_table_too():
+    q, rotary = torch.randn(1, 8), Rotary(8)
     torch.testing.assert_close(rotary(q, 700)[0], slow_turn(q[0], 700), atol=1e-4, rtol=1e-4)
     assert not rotary.state_dict()
-
-
-def test_the_slopes_are_the_published_ones():
-    assert alibi_slopes(8).tolist() == [1 / 2**h for h in range(1, 9)]
-    torch.testing.assert_close(alibi_slopes(16)[:2], torch.tensor([2**-0.5, 0.5]))
-    assert alibi(1, 3, torch.tensor([0.5])).tolist() == [[[-1.0, -0.5, 0.0]]]
-
-
-@pytest.mark.parametrize("function", [lambda x: rotate(x, Rotary(4).at(3, 6).double()), gated])
-def test_gradients_agree_with_differences(function):
-    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(function, x)
 
 
 def test_swiglu_of_two_thirds_has_as_many_products_as_relu():
@@ -290,17 +263,6 @@ def test_swiglu_of_two_thirds_has_as_many_products_as_relu():
         layers = small_model(**options).encoder[0].feed_forward
         counts.append(sum(weight.numel() for weight in layers.parameters() if weight.dim() == 2))
     assert counts[0] == counts[1]
-
-
-def test_the_base_model_has_as_many_parameters_as_published():
-    # Bugliarello & Okazaki count 74.85 M for `base` with 60,000 joint pieces
-    with torch.device("meta"):
-        model = Transformer(ModelRecipe.model_validate({"size": "base"}), 60_000, 60_000)
-    attention, feed_forward, norm = 4 * (512**2 + 512), 2 * 512 * 2048 + 2048 + 512, 2 * 512
-    encoder, decoder = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
-    count = sum(parameter.numel() for parameter in model.parameters())
-    assert count == 60_000 * 512 + 6 * (encoder + decoder)
-    assert count // 10_000 == 7_485
 
 
 # with variants
@@ -371,15 +333,3 @@ def test_defaults_written_out_are_the_same_model_bit_for_bit():
     assert [*plain.state_dict()] == [*same.state_dict()]
     batch = batch_for(plain, random_batch(plain, [4, 9])[0])
     assert torch.equal(plain(batch).states, same(batch).states)
-
-
-@pytest.mark.journey
-def test_it_compiles_as_one_graph():
-    sizes = {**MODERN, "encoder_layers": 1, "decoder_layers": 1}
-    model = small_model({"name": "pascal", "heads": 2}, **sizes)
-    _, batch = random_batch(model, [4, 2])
-    torch.compiler.reset()
-    # torch 2.6 compiles it in parts
-    whole = tuple(map(int, torch.__version__.split(".")[:2])) > (2, 6)
-    compiled = torch.compile(model, fullgraph=whole, backend="eager")
-    torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)

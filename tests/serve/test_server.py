@@ -18,7 +18,7 @@ import httpx
 import pytest
 from refusing import assert_refused
 from serving import post, serving
-from small_run import PASCAL, TEXT, make_run
+from small_run import TEXT, make_run
 from tiny import fail
 
 from synmt.decode.translator import Translator
@@ -253,7 +253,7 @@ def test_slow_clients_are_hung_up_on(client, monkeypatch):
 
 
 def test_sigterm_lets_what_has_begun_end(tmp_path):
-    run = make_run(tmp_path / "run", PASCAL)
+    run = make_run(tmp_path / "run", parser=False)
     command = [sys.executable, "-m", "synmt", "translate", "--serve", "0", "--run", run.folder]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         address = process.stderr.readline().split()[2]

@@ -8,11 +8,9 @@ import torch.nn.functional as F
 from attending import (
     assert_same_with_gradients,
     drawn,
-    padding_mask,
     random_terms,
     random_trees,
     read,
-    seen_mask,
     slow_attend,
 )
 
@@ -72,17 +70,6 @@ def test_heads_and_their_loss_equal_loops_over_the_equation_gradients_too(
     found = torch.cat((output.flatten(), *(one[None] for one in syntax.losses.values())))
     leaves = (terms.v, *([terms.x] if kind is Lisa else [terms.q, terms.k]), *variant.parameters())
     assert_same_with_gradients(found, torch.cat((expected.flatten(), loss[None])), leaves)
-
-
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_the_loss_equals_loops_over_the_equation_gradients_too(side):
-    generator = torch.Generator().manual_seed(1)
-    scores = torch.randn(2, 2, 6, 6, generator=generator, dtype=torch.float64, requires_grad=True)
-    parents = torch.randint(6, (2, 6), generator=generator)
-    supervised = (torch.rand(2, 6, generator=generator) < 0.7) & padding_mask(6, 4)[:, 0, 0]
-    mask = seen_mask(side, [6, 4])
-    fast = parent_loss(scores.masked_fill(~mask, -math.inf), parents, supervised)
-    assert_same_with_gradients(fast, slow_loss(scores, parents, supervised, mask), [scores])
 
 
 @pytest.mark.parametrize("padding", [-1, 0, 10**6])

@@ -105,7 +105,7 @@ def test_gradients_of_the_weights_of_paths_are_right(layers, shared):
         replaced = dict(zip(names, weights, strict=True))
         return torch.func.functional_call(encoder, replaced, (levels,))
 
-    assert torch.autograd.gradcheck(compute, weights)
+    assert torch.autograd.gradcheck(compute, weights, fast_mode=True)
 
 
 def test_paths_that_begin_alike_draw_dropout_of_their_own_in_training_only():
@@ -168,7 +168,9 @@ def test_scores_of_pairs_equal_a_loop_gradients_too(room, monkeypatch):
     expected = torch.stack([slow(*at) for at in np.ndindex(2, 3, 4, 5)]).view(2, 3, 4, 5)
     leaves = q, k, table
     assert_same_with_gradients(pair_scores(q, k, table, index), expected, leaves)
-    assert torch.autograd.gradcheck(lambda *leaves: pair_scores(*leaves, index), leaves)
+    assert torch.autograd.gradcheck(
+        lambda *leaves: pair_scores(*leaves, index), leaves, fast_mode=True
+    )
 
 
 @pytest.mark.parametrize(("room", "queries"), [(1, 1), (4000, 2), (100_000, 40), (1 << 22, 200)])

@@ -5,10 +5,7 @@ import numpy as np
 import pytest
 import torch
 from attending import assert_same_with_gradients
-from searching import ids_of
 from small import (
-    MONKEY,
-    MONKEY_WORD_OF,
     batch_for,
     random_batch,
     random_example,
@@ -19,12 +16,9 @@ from small import (
 
 from synmt.data.batch import collate
 from synmt.data.corpus import Example, Tree
-from synmt.decode.beam import search
 from synmt.decode.forced import force
-from synmt.decode.next_piece import Member
-from synmt.decode.options import SearchOptions
 from synmt.model.variants.tree_lstm import TreeCell, join_nodes
-from synmt.syntax.constituent_signals import MERGES, merges, owners
+from synmt.syntax.constituent_signals import MERGES, owners
 from synmt.syntax.constituents import binary_tree
 from synmt.syntax.parse import flat_parse
 from synmt.syntax.reading import Reading
@@ -58,17 +52,6 @@ def slow_nodes(cell, states, parse, word_of):
     for left, right in binary_tree(parse).tolist():
         nodes.append(join(nodes[left], nodes[right]))
     return joined
-
-
-def test_the_merges_of_the_monkey():
-    # ▁The ▁mon key ▁eats ▁a ▁ban ana: monkey 0, banana 1; The monkey 2, a banana 3; eats … 4; all 5
-    table = merges(MONKEY, np.append(MONKEY_WORD_OF, -1)).tolist()
-    assert table == [
-        [[1, 2, 0], [5, 6, 1]],
-        [[0, -2, 2], [4, -3, 3]],
-        [[3, -5, 4], [-1, -1, -1]],
-        [[-4, -6, 5], [-1, -1, -1]],
-    ]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -129,22 +112,6 @@ def test_a_sentence_without_words_and_a_batch_of_such_sentences_have_no_phrases(
     beside = model(batch_for(model, [empty, random_example(5, np.random.default_rng(1))])).states
     assert alone.isfinite().all()
     torch.testing.assert_close(alone[0], beside[0, : alone.size(1)], rtol=1e-5, atol=1e-5)
-
-
-def test_the_fast_decoder_reads_the_phrases_and_translates_alike():
-    model = small_model({"name": "tree_lstm"}, seed=3).eval()
-    _, batch = random_batch(model, [7, 2, 5])
-    decoders, limits = (None, model.predictor()), torch.full((3,), 12)
-    with torch.inference_mode():
-        slow, fast = (
-            search(
-                [Member(model, batch.source, batch.source_signals, decoder)],
-                SearchOptions(beam_size=3),
-                limits=limits,
-            )
-            for decoder in decoders
-        )
-    assert ids_of(slow) == ids_of(fast)
 
 
 def test_alignments_read_the_pieces_only():

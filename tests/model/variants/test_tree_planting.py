@@ -15,14 +15,14 @@ from attending import (
     read,
     with_special,
 )
-from small import MONKEY, MONKEY_WORD_OF, slow_distances, small_model
+from small import slow_distances, small_model
 
 from synmt.analysis.attention.heads import heads_of
 from synmt.analysis.attention.statistics import of_predicting_steps
 from synmt.analysis.trees.induced import tree_weights
 from synmt.model.capture import Activations
 from synmt.model.heads import Head, tree_heads
-from synmt.model.variants.tree_planting import TreePlanting, by_word, next_words, node_distances
+from synmt.model.variants.tree_planting import TreePlanting, by_word
 
 SIDES = ["source", "target"]
 
@@ -77,17 +77,6 @@ def test_it_equals_a_loop_over_words_gradients_too(side, seed):
     sentences = with_special(trees[:-1], side)
     expected = slow_loss(side, terms.scores().softmax(-1), sentences)
     assert_same_with_gradients(found, expected, (terms.q, terms.k))
-
-
-def test_the_words_before_banana_by_their_distance_and_bos_below_the_root():
-    word_of = np.append(-1, MONKEY_WORD_OF)
-    steps = node_distances(MONKEY, word_of)
-    # The monkey eats a banana, then BOS or EOS
-    assert steps[4, :6].tolist() == [3, 2, 1, 1, 0, 2]
-    assert steps[5, :6].tolist() == [3, 2, 1, 3, 2, 2]
-    assert not steps[6:].any()
-    # each position predicts the word of the next one, the last one EOS
-    assert next_words(MONKEY, word_of).tolist() == [0, 1, 1, 2, 3, 4, 4, 5]
 
 
 def test_a_weight_that_the_softmax_rounds_to_zero_leaves_a_finite_loss():

@@ -8,7 +8,6 @@ import walks
 from attending import NO_WORDS
 from small import MONKEY, all_trees, random_pieces, random_tree
 
-from synmt.model.variants.gcn import graph
 from synmt.syntax.kinship import (
     NO_STEPS,
     SYMBOLS,
@@ -71,17 +70,3 @@ def test_the_numbers_of_arcs_and_paths_end_where_they_should():
     # none, and 71 names and one for all others in two directions
     assert (edge_kinds(None), edge_kinds(KNOWN)) == (3, 145)
     assert SYMBOLS == walks.path(MONKEY, 0, -1)[0] + 1 <= 256
-
-
-def test_the_way_from_a_to_the_object_of_the_monkey():
-    det, nsubj, obj = (walks.number(name) for name in ("det", "nsubj", "obj"))
-    down = len(KNOWN) + 2
-    # the released code calls the second half det_r, …
-    assert walks.path(MONKEY, 0, 4) == [1 + det, 1 + nsubj, down + obj]
-
-
-def test_messages_of_a_word_are_shared_by_its_pieces():
-    # of The monkey, two and three pieces
-    upward, downward = graph(MONKEY, np.array([0, 0, 1, 1, 1, 2, 3, 4, -1]))
-    assert upward[0].tolist() == pytest.approx([0, 0, 1 / 3, 1 / 3, 1 / 3, 0, 0, 0, 0])
-    assert downward[2].tolist() == [0.5, 0.5, 0, 0, 0, 0, 0, 0, 0]
