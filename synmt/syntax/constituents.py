@@ -76,7 +76,7 @@ def ordered(spans: Iterable[Sequence[int]]) -> IntArray:
     """Order spans, once each, an outer one before an inner one, and drop those of one word or none:
     (N, 2)."""
     longer = {(start, end) for start, end in spans if end - start > 1}
-    return _as_array(sorted(longer, key=lambda span: (span[0], -span[1])))
+    return int_pairs(sorted(longer, key=lambda span: (span[0], -span[1])))
 
 
 def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
@@ -141,7 +141,7 @@ def right_binary(spans: IntArray, words: int) -> IntArray:
             parts[-1] = words + len(merges) - 1
         if parts:
             node[start], end[start] = parts[-1], stop
-    return _as_array(merges)
+    return int_pairs(merges)
 
 
 def binary_dependencies(parents: Sequence[int]) -> IntArray:
@@ -165,7 +165,7 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
                 (node[parent], node[word]) if parent < word else (node[word], node[parent])
             )
             node[parent] = len(parents) + len(merges) - 1
-    return _as_array(merges)
+    return int_pairs(merges)
 
 
 def heights(merges: IntArray) -> list[int]:
@@ -175,7 +175,3 @@ def heights(merges: IntArray) -> list[int]:
     for left, right in merges.tolist():
         heights.append(1 + max(heights[left], heights[right]))
     return heights[words:]
-
-
-def _as_array(merges: list[tuple[int, int]]) -> IntArray:
-    return int_pairs(merges)
