@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from synmt.arrays import Values
 from synmt.evaluation.comparison import TESTS, SystemComparison
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.evaluation.significance import FEW_SEEDS, difference_columns
@@ -93,7 +93,7 @@ def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
             out.write("\t".join([str(row["line"]), *scores.values()]) + "\n")
 
 
-def _sentence_rows(comparison: SystemComparison) -> Iterator[dict[str, Any]]:
+def _sentence_rows(comparison: SystemComparison) -> Iterator[Values]:
     texts = []
     for system, seed, scores in comparison.by_seed():
         names = {"system": system.name}

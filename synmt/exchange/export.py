@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from synmt.arrays import SIDES
+from synmt.arrays import SIDES, Values
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary
 from synmt.errors import SynmtError, UsageError
 from synmt.exchange.marian import BIAS, POSITIONS, SHARED, TABLES, names_in_layers
@@ -179,7 +179,7 @@ def _their_weights(exported: Exported) -> Iterator[tuple[str, Tensor]]:
         yield POSITIONS.format(side=side), _positions(model)
 
 
-def _their_config(exported: Exported) -> dict[str, Any]:
+def _their_config(exported: Exported) -> Values:
     shape = exported.recipe.model
     return {
         "architectures": ["MarianMTModel"],

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -19,6 +19,8 @@ from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
+from synmt.arrays import Values
+from synmt.data.batch import Tensors
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, PieceTable, Vocabulary
 from synmt.errors import SynmtError, UsageError
 from synmt.exchange.hub import CONFIG, WEIGHTS, weights_of
@@ -112,7 +114,7 @@ def read_marian(folder: Path, name: str) -> Pretrained:
 
 def _read_config(folder: Path) -> _Config:
     where = str(folder / CONFIG)
-    kind = read_json(folder / CONFIG, dict[str, Any], do="").get("model_type")
+    kind = read_json(folder / CONFIG, Values, do="").get("model_type")
     if kind != "marian":
         reason = f" ({_OTHERS[str(kind)]})" if kind in _OTHERS else ""
         raise SynmtError(
@@ -227,7 +229,7 @@ class _Table:
         return cls([piece for _, piece in others], rows)
 
 
-def _weights(folder: Path) -> dict[str, Tensor]:
+def _weights(folder: Path) -> Tensors:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

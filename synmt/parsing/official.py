@@ -13,8 +13,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from synmt.arrays import Values
 from synmt.corpora.download import RemoteFile, download_all
 from synmt.errors import SynmtError, UsageError, adding_advice, unknown_name
 from synmt.files.json_files import read_cached_json
@@ -72,7 +72,7 @@ def _fetch(folder: Path, language: str, package: str) -> None:
     _write_list(folder, resources, _code(resources, language), common.DEFAULT_RESOURCES_VERSION)
 
 
-def _read_list(folder: Path, language: str) -> dict[str, Any]:
+def _read_list(folder: Path, language: str) -> Values:
     """Download the list of all models; it is kept only together with a model."""
     from stanza.resources import common
 
@@ -80,7 +80,7 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     file = RemoteFile(f"{common.DEFAULT_RESOURCES_URL.rstrip('/')}/{name}")
     with adding_advice(by_hand(folder, language)):
         [path] = download_all([file])
-    resources = read_cached_json(path, dict[str, Any])
+    resources = read_cached_json(path, Values)
     # the next download of a model reads the newest list
     path.unlink()
     if resources is None:
@@ -88,7 +88,7 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     return resources
 
 
-def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str, RemoteFile]:
+def _wanted(resources: Values, language: str, package: str) -> dict[str, RemoteFile]:
     """List the files of a language by their path in Stanza's folder, as `stanza.download` does."""
     from stanza.resources import common
 
@@ -113,7 +113,7 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
     return files
 
 
-def _code(resources: dict[str, Any], language: str) -> str:
+def _code(resources: Values, language: str) -> str:
     """Follow the alias of a language, such as `zh` for `zh-hans`; raises UsageError for one without
     a parser."""
     entries = {name: entry for name, entry in resources.items() if isinstance(entry, dict)}
@@ -141,7 +141,7 @@ def _unknown_language(language: str, languages: Iterable[str]) -> UsageError:
     return unknown_name("language", language, names, where="Stanza's parsers")
 
 
-def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:
+def _write_list(folder: Path, resources: Values, code: str, version: str) -> None:
     """Write the list; languages that are there already keep what the old list says of their
     files."""
     old = known_resources(folder)

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synmt.arrays import Values
 from synmt.errors import SynmtError, UsageError
 from synmt.files.writing import write_atomically
 
@@ -68,7 +69,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def series_style(index: int) -> dict[str, Any]:
+def series_style(index: int) -> Values:
     """Choose colour and marker of one of several series; the first, INK, is for the baseline.
 
     Of 64 series, no two have the same colour and marker.

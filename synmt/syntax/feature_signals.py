@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Strings
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import FEATURES, SCENES, Parse
 from synmt.syntax.signals import (
@@ -30,7 +30,7 @@ from synmt.syntax.signals import (
 
 FeatureName = Literal["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
 
-FeatureValues = Mapping[str, tuple[str, ...]]
+FeatureValues = Mapping[str, Strings]
 """The values of each learned feature in the training text, most frequent first."""
 
 STORED = ("case", *FEATURES, SCENES)
@@ -97,7 +97,7 @@ def _learned(
 
 
 @cache
-def _numbered(values: tuple[str, ...]) -> dict[str, int]:
+def _numbered(values: Strings) -> dict[str, int]:
     return {value: number for number, value in enumerate(values, start=1)}
 
 

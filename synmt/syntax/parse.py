@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 
 import numpy as np
 
-from synmt.arrays import Array, BoolArray, FloatArray, IntArray, int_pairs
+from synmt.arrays import Array, BoolArray, FloatArray, IntArray, Strings, int_pairs
 
 _CHARACTERS = r"\s\x00-\x1f\x7f-\x9f"
 WHITESPACE = re.compile(f"[{_CHARACTERS}]")
@@ -48,7 +48,7 @@ class Arcs:
     parents: IntArray
     relations: IntArray
     probabilities: FloatArray
-    names: tuple[str, ...]
+    names: Strings
 
     @property
     def columns(self) -> tuple[Array, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import BoolArray, DoubleArray, IntArray, int_pairs
+from synmt.arrays import BoolArray, DoubleArray, IntArray, IntPairs, int_pairs
 from synmt.syntax.parse import Parse
 
 
@@ -81,7 +81,7 @@ def linearise_with_words(parse: Parse) -> LinearisedTree:
     `(root (nsubj (det The ) monkey ) eats (obj (det a ) banana ) )`, as the source of a
     translation.
     """
-    tokens, spans, end = list[str](), list[tuple[int, int]](), 0
+    tokens, spans, end = list[str](), IntPairs(), 0
     for token, word in _brackets(parse):
         # a bracket covers nothing after the word before it
         start, end = (end, end) if word is None else parse.spans[word].tolist()

@@ -20,6 +20,7 @@ from synmt.analysis.gates.norms import (
     tag_table,
 )
 from synmt.analysis.options import GateOptions
+from synmt.arrays import Values
 from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import from_run, the_test_set
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, save_figure
@@ -75,7 +76,7 @@ def analyze_gates(options: GateOptions) -> Report:
     )
 
 
-def gate_facts(sentences: Sequence[GatedSentence]) -> dict[str, Any]:
+def gate_facts(sentences: Sequence[GatedSentence]) -> Values:
     """Return the norms of all words, their mean and their standard deviation."""
     words = gated_words(sentences)
     lines = []

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmt.arrays import IntPairs
 from synmt.model.attention import xavier
 from synmt.model.blocks.both_directions import BothDirections
 
@@ -139,6 +140,6 @@ def _opposite(sizes: Sequence[int], device: torch.device) -> Tensor:
     return torch.cat([torch.arange(row, row + size, device=device) for row, size in ranges])
 
 
-def _steps(sizes: Sequence[int]) -> list[tuple[int, int]]:
+def _steps(sizes: Sequence[int]) -> IntPairs:
     """List the steps, each with all lengths of the paths that reach it."""
     return [(step, length) for step in range(1, len(sizes)) for length in range(step, len(sizes))]

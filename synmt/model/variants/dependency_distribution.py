@@ -37,6 +37,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from synmt.arrays import Strings
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
 from synmt.model.variant import Place, Syntax, Variant
@@ -50,7 +51,7 @@ from synmt.syntax.relations import (
     UNIVERSAL_GROUPS,
     Groups,
 )
-from synmt.syntax.signals import WORD, Signal
+from synmt.syntax.signals import WORD, Signal, Signals
 
 TABLES = {
     "ldd": arcs,
@@ -101,7 +102,7 @@ class DependencyDistribution(Variant):
     @classmethod
     def reads_for(
         cls, *, kind: str, groups: str | Groups, split: bool, softmax: bool, **options: Any
-    ) -> tuple[Signal, ...]:
+    ) -> Signals:
         """List the signal that holds P, and for `lda` that of the words."""
         table = _table(kind, groups, split)
         return (table, WORD) if kind == "lda" and not softmax else (table,)
@@ -139,7 +140,7 @@ class DependencyDistribution(Variant):
         )
 
     @classmethod
-    def known_relations(cls, *, kind: str, groups: str | Groups, **options: Any) -> tuple[str, ...]:
+    def known_relations(cls, *, kind: str, groups: str | Groups, **options: Any) -> Strings:
         """List the relations of all groups, and those that are left out on purpose."""
         used = _groups_of(kind, groups)
         if used is None or any(REST in group for group in used):

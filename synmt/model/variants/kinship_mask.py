@@ -20,6 +20,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from synmt.arrays import Strings
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
 from synmt.model.variant import Place, Syntax, Variant
@@ -66,7 +67,7 @@ class KinshipMask(Variant):
         self.register_buffer("member", member, persistent=False)
 
     @classmethod
-    def check(cls, place: Place, *, masks: tuple[str, ...], **options: Any) -> None:
+    def check(cls, place: Place, *, masks: Strings, **options: Any) -> None:
         """Refuse masks without `all`, which could leave a row without a key, and a mask that is
         named twice."""
         if "all" not in masks or len(set(masks)) < len(masks):
