@@ -92,7 +92,7 @@ def summary_table(totals: Totals) -> Table:
     rows.append(["pieces that are not in the vocabulary", totals.unknown, None])
     rows.append(["left out: no source, or a truncated target", totals.left_out, None])
     return Table(
-        columns=[text_column("summary"), count_column("number"), Column(title="value", digits=3)],
+        columns=[text_column("summary"), count_column("number"), Column("value", digits=3)],
         rows=rows,
         notes=["in nats; the end of a sentence counts as one piece, word and character"],
     )

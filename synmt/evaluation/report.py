@@ -44,7 +44,7 @@ def _seed_table(comparison: SystemComparison) -> Table:
             row = [system.name, seed.path, score.metric.title, score.value]
             rows.append([*row, *map(score.details.get, details)])
     columns = [text_column("system"), text_column("seed"), text_column("metric")]
-    columns += [Column(title=name.replace("_", " ")) for name in ("score", *details)]
+    columns += [Column(name.replace("_", " ")) for name in ("score", *details)]
     return Table(columns=columns, rows=rows, shared=2)
 
 
@@ -57,7 +57,7 @@ def _score_table(comparison: SystemComparison) -> Table:
         Column("95 % interval", about="bootstrap of sentences, and of a system's seeds"),
         Column("±", about=f"standard deviation over the seeds; {FEW_SEEDS}"),
         *difference_columns(systems[0].name, "bootstrap of the same resamples"),
-        *(Column(title=f"{name} p", kind="p", about=about) for name, about in TESTS.items()),
+        *(Column(f"{name} p", kind="p", about=about) for name, about in TESTS.items()),
     ]
     sampling = f"{plan.resamples:,} resamples, {plan.swaps:,} permutations, seed {plan.seed}"
     notes = [f"{sampling}; p-values are two-sided, and not corrected for their number"]

@@ -93,9 +93,14 @@ def read_groups(
             if references is None:
                 check_same_test(first, outputs)
             _check_length(path, outputs.hypothesis, first)
-            outputs = replace(outputs, path=shown, reference=first.reference)
             outputs_by_seed.append(
-                replace(outputs, source=first.source, raw_source=first.raw_source)
+                replace(
+                    outputs,
+                    path=shown,
+                    reference=first.reference,
+                    source=first.source,
+                    raw_source=first.raw_source,
+                )
             )
         systems.append(System(name, outputs_by_seed))
     return systems

@@ -39,12 +39,6 @@ class Exported:
     source: SentencePieces
     target: SentencePieces
 
-    @property
-    def segmenters(self) -> Iterator[tuple[str, bytes]]:
-        """The SentencePiece model of each side, with the name of its file."""
-        for side, vocabulary in zip(SIDES, (self.source, self.target), strict=True):
-            yield f"{side}.spm", vocabulary.model_bytes()
-
 
 def export(
     model: nn.Module,
@@ -78,8 +72,8 @@ def export(
         cast(SentencePieces, target),
     )
     with write_folder_atomically(folder) as unfinished:
-        for name, segmenter in exported.segmenters:
-            (unfinished / name).write_bytes(segmenter)
+        for side, vocabulary in zip(SIDES, (exported.source, exported.target), strict=True):
+            (unfinished / f"{side}.spm").write_bytes(vocabulary.model_bytes())
         _WRITERS[to](exported, unfinished)
         if card is not None and card.is_file():
             text = card.read_text(encoding="utf-8")

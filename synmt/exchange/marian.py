@@ -101,7 +101,9 @@ def read_marian(folder: Path, name: str) -> Pretrained:
     """
     config, weights = _read_config(folder), _weights(folder)
     recipe = _recipe(config, folder, name, _positions(weights, str(folder)))
-    tables = [_Table.read(folder, file, config) for file in _table_files(config, folder)]
+    has_own = not config.get("share_encoder_decoder_embeddings", True)
+    files = ["vocab.json", *["target_vocab.json"] * has_own]
+    tables = [_Table.read(folder, file, config) for file in files]
     models = (_segmenter(folder / f"{side}.spm") for side in ("source", "target"))
     source, target = (
         PieceTable(table.pieces, model)
@@ -199,11 +201,6 @@ def _segmenter(path: Path) -> SentencePieceProcessor:
         return SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):
         raise SynmtError("missing, or not a SentencePiece model", where=str(path)) from None
-
-
-def _table_files(config: _Config, folder: Path) -> list[str]:
-    shares = config.get("share_encoder_decoder_embeddings", True)
-    return ["vocab.json"] if shares else ["vocab.json", "target_vocab.json"]
 
 
 @dataclass(frozen=True)

@@ -103,14 +103,10 @@ class StanzaParser:
         models = ("_pipeline", "_direct")
         return {key: value for key, value in vars(self).items() if key not in models}
 
-    @property
+    @cached_property
     def identity(self) -> Values:
         """What determines the trees (backend, language, package, version, hashes of model files),
         and their origin."""
-        return dict(self._identity)
-
-    @cached_property
-    def _identity(self) -> Values:
         return {
             "backend": "stanza",
             "model": self.model,
@@ -165,7 +161,7 @@ class StanzaParser:
 
     def _with(self, **values: Any) -> StanzaParser:
         other = copy.copy(self)
-        other.__dict__.update(values, _identity={**self._identity, **values})
+        other.__dict__.update(values, identity={**self.identity, **values})
         return other
 
     @property

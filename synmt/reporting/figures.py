@@ -111,12 +111,14 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def save_figure(draw: Callable[[], Figure], path: Path) -> None:
-    """Draw a figure in the common style into a file.
+def save_figure(draw: Callable[[], Figure], path: Path | None) -> None:
+    """Draw a figure in the common style into a file, if there is one.
 
     An SVG file has all characters: it contains text, and the program that shows it finds the fonts.
     """
     check_plot(path)
+    if path is None:
+        return
     drawn = _render(draw, path.suffix.lstrip(".").lower())
     with write_atomically(path, binary=True) as stream:
         stream.write(drawn)

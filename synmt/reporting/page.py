@@ -93,7 +93,9 @@ def _part(part: Part) -> str:
     if isinstance(part, Figure):
         return _figure(part)
     if isinstance(part, TextBlock):
-        return _markup("".join(map(paragraph, part.lines)) if part.html is None else part.html)
+        from markupsafe import Markup
+
+        return Markup("".join(map(paragraph, part.lines)) if part.html is None else part.html)
     titles, rows = [column.title for column in part.columns], shown_rows(part)
     kinds = [column.kind for column in part.columns]
     # a tested difference, its interval and its p-value
@@ -115,12 +117,6 @@ def _part(part: Part) -> str:
 def _macro(name: str, *values: Any) -> str:
     """Write a part by the macro of the template."""
     return getattr(template().module, name)(*values)
-
-
-def _markup(html: str) -> str:
-    from markupsafe import Markup
-
-    return Markup(html)
 
 
 def paragraph(text: str, *, faint: bool = False) -> str:

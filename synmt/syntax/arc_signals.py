@@ -49,7 +49,7 @@ def _signal(
     # a relation in two groups is refused at once
     group_numbers(groups)
     compute = partial(_over_pieces, table=table, groups=groups, split=split)
-    return Signal(name, needs=needs, compute=compute, pad=0)
+    return Signal(name, needs, compute, pad=0)
 
 
 def arc_table(parse: Parse, groups: Groups) -> FloatArray:

@@ -101,9 +101,9 @@ def _numbered(values: Strings) -> dict[str, int]:
     return {value: number for number, value in enumerate(values, start=1)}
 
 
-TAG = Signal("tag", needs="tags", compute=_tags, pad=0)
-CASE = Signal("case", needs="case", compute=_cases, pad=0)
-SUBWORD = Signal("subword", needs="words", compute=places_of_pieces, pad=0)
+TAG = Signal("tag", "tags", _tags, pad=0)
+CASE = Signal("case", "case", _cases, pad=0)
+SUBWORD = Signal("subword", "words", places_of_pieces, pad=0)
 
 
 def feature_signal(name: FeatureName, *, most: int) -> Signal:
@@ -174,4 +174,4 @@ def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
     return result
 
 
-SAME_SCENE = Signal("same_scene", needs="scenes", compute=same_scene, pad=1)
+SAME_SCENE = Signal("same_scene", "scenes", same_scene, pad=1)

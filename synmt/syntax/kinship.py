@@ -95,12 +95,12 @@ def edges(names: Strings | None) -> Signal:
     compute = partial(arcs_of_pairs, names=names)
     name = "edges" if names is None else f"edges.{fingerprint(names)}"
     needs = "parents" if names is None else "relations"
-    return Signal(name, needs=needs, compute=compute, pad=0)
+    return Signal(name, needs, compute, pad=0)
 
 
-DEPTH = Signal("depth", needs="parents", compute=depth, pad=-1)
-KINSHIP = Signal("kinship", needs="parents", compute=kinship, pad=KINDS.index("none"))
-SIGNED_STEPS = Signal("signed_steps", needs="parents", compute=signed_steps, pad=NO_STEPS)
+DEPTH = Signal("depth", "parents", depth, pad=-1)
+KINSHIP = Signal("kinship", "parents", kinship, pad=KINDS.index("none"))
+SIGNED_STEPS = Signal("signed_steps", "parents", signed_steps, pad=NO_STEPS)
 
 
 # label paths: words and arcs of the tree on the way from one word to another (Cai & Lam, 2020)

@@ -205,11 +205,11 @@ def needs_parents(signals: Iterable[Signal]) -> bool:
     )
 
 
-PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)
-PARENT_FIRST = Signal("parent_first", needs="parents", compute=parent_first, pad=0)
-PARENT_CHAIN = Signal("parent_chain", needs="parents", compute=parent_chain, pad=0)
-WORD = Signal("word", needs="words", compute=words_of_pieces, pad=-1)
-DISTANCE = Signal("distance", needs="parents", compute=distance, pad=0)
+PARENT_MIDDLE = Signal("parent_middle", "parents", parent_middle, pad=0.0)
+PARENT_FIRST = Signal("parent_first", "parents", parent_first, pad=0)
+PARENT_CHAIN = Signal("parent_chain", "parents", parent_chain, pad=0)
+WORD = Signal("word", "words", words_of_pieces, pad=-1)
+DISTANCE = Signal("distance", "parents", distance, pad=0)
 
 
 def relation_signal(names: Strings = KNOWN) -> Signal:
@@ -218,7 +218,7 @@ def relation_signal(names: Strings = KNOWN) -> Signal:
     # names that occur twice are refused at once
     _numbers(names)
     name = "relation" if names == KNOWN else f"relation.{fingerprint(names)}"
-    return Signal(name, needs="labels", compute=partial(relations_of_pieces, names=names), pad=0)
+    return Signal(name, "labels", partial(relations_of_pieces, names=names), pad=0)
 
 
 @lru_cache(maxsize=64)

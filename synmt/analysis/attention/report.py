@@ -78,8 +78,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
         content = kind
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
     draw_map = partial(draw_maps, heat_map, system=outputs.system)
-    if options.plot:
-        save_figure(draw_map, options.plot)
+    save_figure(draw_map, options.plot)
     if kind != "cross" and not text.gold:
         text = parse()
     trees = inputs.describe_trees(translator, text)

@@ -79,8 +79,7 @@ def analyze_compare(options: CompareOptions) -> Report:
     compared = rank_differences(shown, scores, ranks, top=options.top, line=line)
     runs = [system.run for system in outputs]
     draw = partial(draw_boxes, compared)
-    if options.plot:
-        save_figure(draw, options.plot)
+    save_figure(draw, options.plot)
 
     @cache  # parsing and aligning take long, and the tables need neither
     def details() -> WordDetails:

@@ -54,8 +54,7 @@ def analyze_gates(options: GateOptions) -> Report:
     ]
     table = tag_table(sentences, notes)
     draw = partial(draw_gates, table.rows, system=outputs.system)
-    if options.plot:
-        save_figure(draw, options.plot)
+    save_figure(draw, options.plot)
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
     html = words_as_html(sentences, recipe.source, recipe.target)
     return Report(

@@ -77,8 +77,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         table = tabulate(grouping, systems, notes=notes)
         tables.append(table)
         parts += [table, Figure(draw=partial(draw_results, [table]), caption=CAPTION)]
-    if options.plot:
-        save_figure(partial(draw_results, tables), options.plot)
+    save_figure(partial(draw_results, tables), options.plot)
     names = ", ".join(f"{name} (seeds: {len(seeds)})" for name, seeds in systems.items())
     test = f" on {the_test_set(main.test)}" if main.test else ""
     where = f", where {' and '.join(options.where)}" if options.where else ""

@@ -93,15 +93,9 @@ def _join(
         tensor.cpu() if tensor.device.type == "mps" else tensor
         for tensor in (mask, parents, scores, roots)
     )
-    scores, roots = (
-        scores.double().expand(*shape, -1),
-        roots.double().expand(shape),
-    )  # (..., T, T), (..., T)
-    return (
-        scores.diagonal_scatter(roots, dim1=-2, dim2=-1),
-        mask.expand(shape),
-        parents.expand(shape),
-    )
+    scores = scores.double().expand(*shape, -1)  # (..., T, T)
+    potentials = scores.diagonal_scatter(roots.double().expand(shape), dim1=-2, dim2=-1)
+    return potentials, mask.expand(shape), parents.expand(shape)
 
 
 def _flat(potentials: Tensor, words: Tensor, parents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
