@@ -238,8 +238,12 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> Val
             hint = did_you_mean(name, known)
             faults[name] = f"{recipe.name} has no such option. Options: {', '.join(known)}. {hint}"
             continue
+        # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become
+        # a number
+        strict = ConfigDict(strict=True, allow_inf_nan=False)
+        adapter = TypeAdapter(hints.get(name, Any), config=strict)
         try:
-            options[name] = _convert(hints.get(name, Any), value)
+            options[name] = adapter.validate_json(json.dumps(value))
         except ValidationError as error:
             # a union reports one message for each of its members
             messages = dict.fromkeys(map(plain_message, error.errors()))
@@ -250,10 +254,3 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> Val
     if faults:
         raise all_in_one([UsageError(what, where=f"{where}.{key}") for key, what in faults.items()])
     return options
-
-
-def _convert(hint: Any, value: Any) -> Any:
-    # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a
-    # number
-    adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
-    return adapter.validate_json(json.dumps(value))

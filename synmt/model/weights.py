@@ -44,16 +44,15 @@ def load_checked(path: Path, expected: Mapping[str, Tensor]) -> Tensors:
     and are finite."""
     tensors = load_tensors(path)
     for name in sorted(tensors.keys() | expected.keys()):
-        if not _fits(tensors.get(name), expected.get(name)):
+        tensor, like = tensors.get(name), expected.get(name)
+        if (
+            tensor is None
+            or like is None
+            or (tensor.shape, tensor.dtype) != (like.shape, like.dtype)
+            or not tensor.isfinite().all()
+        ):
             raise broken_run(path, f"{name} does not fit the recipe's model, or is not finite")
     return tensors
-
-
-def _fits(tensor: Tensor | None, expected: Tensor | None) -> bool:
-    if tensor is None or expected is None:
-        return False
-    same = (tensor.shape, tensor.dtype) == (expected.shape, expected.dtype)
-    return same and bool(tensor.isfinite().all())
 
 
 class WithoutInitialValues(TorchFunctionMode):

@@ -137,7 +137,7 @@ def _reversed(arcs: Arcs) -> Arcs:
 
 def _unsorted(items: Sequence[T], order: Sequence[int]) -> list[T]:
     """Undo a sort; order: the original index of each item."""
-    return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]
+    return [items[place] for place in np.argsort(order)]
 
 
 def best_tree(scores: FloatTable) -> IntArray:

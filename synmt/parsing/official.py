@@ -69,7 +69,13 @@ def _fetch(folder: Path, language: str, package: str) -> None:
         with write_atomically(folder / path, binary=True) as out, open(place, "rb") as content:
             shutil.copyfileobj(content, out)
         place.unlink()
-    _write_list(folder, resources, _code(resources, language), common.DEFAULT_RESOURCES_VERSION)
+    code, old = _code(resources, language), known_resources(folder)
+    # languages that are there already keep what the old list says of their files
+    old_entries = {
+        name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()
+    }
+    values = resources | old_entries | {"resources_version": common.DEFAULT_RESOURCES_VERSION}
+    write_json(folder / "resources.json", values, indent=1, ensure_ascii=False)
 
 
 def _read_list(folder: Path, language: str) -> Values:
@@ -139,14 +145,3 @@ def _unknown_language(language: str, languages: Iterable[str]) -> UsageError:
     # the multilingual package only recognizes languages
     names = sorted(set(languages) - {"multilingual"})
     return unknown_name("language", language, names, where="Stanza's parsers")
-
-
-def _write_list(folder: Path, resources: Values, code: str, version: str) -> None:
-    """Write the list; languages that are there already keep what the old list says of their
-    files."""
-    old = known_resources(folder)
-    old_entries = {
-        name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()
-    }
-    values = resources | old_entries | {"resources_version": version}
-    write_json(folder / "resources.json", values, indent=1, ensure_ascii=False)

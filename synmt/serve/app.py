@@ -179,12 +179,12 @@ class App:
         versions = list[list[str]]()
         for of_text in parts:
             found = [next(translations).candidates for _ in of_text]
-            versions.append(
-                [
-                    rejoin(of_text, [_nth(candidates, number) for candidates in found])
-                    for number in range(count)
-                ]
+            chosen = (
+                # a line without text has no candidates
+                [some[min(number, len(some) - 1)].text if some else "" for some in found]
+                for number in range(count)
             )
+            versions.append([rejoin(of_text, translated) for translated in chosen])
         first = [version for version, *_ in versions]
         others = [list(dict.fromkeys(rest)) for _, *rest in versions]
         is_one = isinstance(asked.q, str)
@@ -286,11 +286,6 @@ def _guess(code: str, share: float) -> Values:
 
 def _language(code: str) -> dict[str, str]:
     return {"code": code, "name": language_name(code)}
-
-
-def _nth(candidates: Sequence[Any], number: int) -> str:
-    """Return the text of one of the candidates, or of the last; a line without text has none."""
-    return candidates[min(number, len(candidates) - 1)].text if candidates else ""
 
 
 def _checked(model: type[T], fields: Any) -> T:

@@ -63,7 +63,10 @@ def tree_marginals(
     potentials, words, parents = _join(
         scores, roots, mask, may_be_parent
     )  # (..., T, T), (..., T), (..., T)
-    marginals = _marginals(*_flat(potentials, words, parents)) if potentials.numel() else potentials
+    size = math.prod(words.shape[:-1]), words.size(-1)
+    # one dimension of the leading ones: (N, T, T), (N, T), (N, T)
+    flat = potentials.reshape(*size, size[-1]), words.reshape(size), parents.reshape(size)
+    marginals = _marginals(*flat) if potentials.numel() else potentials
     return marginals.view(potentials.shape).to(
         scores.device, torch.promote_types(scores.dtype, torch.float32)
     )  # (..., T, T)
@@ -96,12 +99,6 @@ def _join(
     scores = scores.double().expand(*shape, -1)  # (..., T, T)
     potentials = scores.diagonal_scatter(roots.double().expand(shape), dim1=-2, dim2=-1)
     return potentials, mask.expand(shape), parents.expand(shape)
-
-
-def _flat(potentials: Tensor, words: Tensor, parents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Make one dimension of the leading ones: (N, T, T), (N, T), (N, T)."""
-    size = math.prod(words.shape[:-1]), words.size(-1)
-    return potentials.reshape(*size, size[-1]), words.reshape(size), parents.reshape(size)
 
 
 # torch.compile does not look inside an operator; otherwise it would unroll the loops over the words

@@ -87,7 +87,7 @@ class TagEmbedding(Variant):
         if self.combine == "sum":
             narrow = {name: width for name, width in self.widths.items() if width != whole}
             self.widening = nn.ModuleDict(
-                {name: _widening(width, whole) for name, width in narrow.items()}
+                {n: xavier(nn.Linear(width, whole, bias=False)) for n, width in narrow.items()}
             )
 
     @classmethod
@@ -129,12 +129,6 @@ class TagEmbedding(Variant):
 
     def _table(self, name: FeatureName) -> nn.Module:
         return self.table if name == "relation" else self.tables[name]
-
-
-def _widening(width: int, whole: int) -> nn.Linear:
-    linear = nn.Linear(width, whole, bias=False)
-    nn.init.xavier_uniform_(linear.weight)
-    return linear
 
 
 def _widths(size: int, features: Widths) -> dict[FeatureName, int]:
