@@ -132,18 +132,6 @@ def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
     return [System(name, system.seeds) for name, system in zip(names, systems, strict=True)]
 
 
-def systems_from_lines(
-    systems: Sequence[Lines], references: Lines, source: Lines | None
-) -> list[System]:
-    """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`,
-    …"""
-    in_memory = []
-    for number, lines in enumerate(systems, start=1):
-        name, shared = f"system {number}", (list(source or ()), list(references))
-        in_memory.append(System(name, [Outputs(name, "", *shared, list(lines), path=name)]))
-    return in_memory
-
-
 def group_paths(
     paths: Sequence[Path], *, group_seeds: bool = False, apart: bool = False
 ) -> list[tuple[str, list[Path]]]:

@@ -119,17 +119,14 @@ def save_figure(draw: Callable[[], Figure], path: Path | None) -> None:
     check_plot(path)
     if path is None:
         return
-    drawn = _render(draw, path.suffix.lstrip(".").lower())
+    drawn = rendered(draw, path.suffix.lstrip(".").lower())
     with write_atomically(path, binary=True) as stream:
         stream.write(drawn)
 
 
-def svg_of(draw: Callable[[], Figure], least: float = 0) -> str:
-    """Draw a figure in the common style as SVG, at least this wide, in inches."""
-    return _render(draw, "svg", least).decode("utf-8")
-
-
-def _render(draw: Callable[[], Figure], kind: str, least: float = 0) -> bytes:
+def rendered(draw: Callable[[], Figure], kind: str, least: float = 0) -> bytes:
+    """Draw a figure in the common style as a picture of a kind, such as `svg`, at least this wide,
+    in inches."""
     import matplotlib
 
     dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()

@@ -126,11 +126,12 @@ def paragraph(text: str, *, faint: bool = False) -> str:
 
 def _figure(figure: Figure) -> str:
     """Draw a figure into the page; without matplotlib, the page has only the caption."""
-    from synmt.reporting.figures import has_matplotlib, svg_of
+    from synmt.reporting.figures import has_matplotlib, rendered
 
     if not has_matplotlib():
         return paragraph(f"{figure.caption} (no figure: matplotlib is not installed)", faint=True)
-    return picture(svg_of(figure.draw, _WIDTH), caption=figure.caption, chart=True)
+    svg = rendered(figure.draw, "svg", _WIDTH).decode("utf-8")
+    return picture(svg, caption=figure.caption, chart=True)
 
 
 def picture(svg: str, *, caption: str, chart: bool = False) -> str:

@@ -133,7 +133,10 @@ class DependencyDistribution(Variant):
         nothing = torch.zeros_like(terms.q)  # (B, H, T, d)
         if self.softmax:
             return terms.edit(q=nothing, k=nothing, bias=table)
-        weights = even_rows(table, syntax.signals["word"] < 0)  # (B, H, T, T)
+        # the rows of specials are ones, and those of padding sum to 0
+        sums = table.sum(-1, keepdim=True).clamp(min=1)  # (B, H, T, 1)
+        special = (syntax.signals["word"] < 0)[:, None, :, None]  # (B, 1, T, 1)
+        weights = torch.where(special, table / sums, table)  # (B, H, T, T)
         # the weights are the distribution itself: nothing is added for the distance of positions
         return terms.edit(
             q=nothing, k=nothing, bias=weights, position=None, normalize=identity_weights
@@ -147,14 +150,6 @@ class DependencyDistribution(Variant):
             return ()
         left_out = GROUPS[groups][1] if isinstance(groups, str) else KNOWN
         return tuple(name for group in (*used, left_out) for name in group)
-
-
-def even_rows(table: Tensor, special: Tensor) -> Tensor:
-    """Divide the rows of specials, which are ones, by their sums: (B, H, T, T), (B, T) -> (B, H, T,
-    T)."""
-    # rows of padding sum to 0
-    sums = table.sum(-1, keepdim=True).clamp(min=1)  # (B, H, T, 1)
-    return torch.where(special[:, None, :, None], table / sums, table)
 
 
 def identity_weights(scores: Tensor) -> Tensor:

@@ -85,12 +85,7 @@ class KinshipMask(Variant):
         kinship = syntax.signals["kinship"][:, None].expand(
             -1, terms.q.size(1), -1, -1
         )  # (B, H, T, T)
-        values = log_mixture(self.mixture, self.member)  # (H, kinds)
+        mixture = self.mixture.log_softmax(-1)[..., None]  # (H, M, 1)
+        values = mixture.masked_fill(~self.member, -math.inf).logsumexp(1)  # (H, kinds)
         values = values[None, :, None].expand(*terms.q.shape[:3], -1)  # (B, H, T, kinds)
         return terms.edit(bias=values.gather(-1, kinship))
-
-
-def log_mixture(logits: Tensor, member: Tensor) -> Tensor:
-    """Compute log Σ_m softmax(logits)_m member_m: (H, M), (M, kinds) -> (H, kinds)."""
-    chosen = logits.log_softmax(-1)[..., None].masked_fill(~member, -math.inf)  # (H, M, kinds)
-    return chosen.logsumexp(1)  # (H, kinds)
