@@ -124,13 +124,3 @@ def _read_texts(folder: Path) -> _Texts:
     names = ("reference", "source", "hypothesis")
     reference, source, hypothesis = read_aligned([folder / f"{name}.txt" for name in names])
     return source, reference, hypothesis
-
-
-def check_same_test(outputs: Outputs, other: Outputs) -> None:
-    """Raise SynmtError if two runs were tested on different sentences."""
-    if outputs.reference != other.reference:
-        raise SynmtError(
-            f"its test set '{other.test}' is not that of {outputs.system}",
-            where=other.system,
-            do="Compare runs that were tested on the same sentences, or use `--reference`",
-        )

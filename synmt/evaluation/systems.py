@@ -15,7 +15,7 @@ from pathlib import Path
 from synmt.data.inputs import differences, recorded_inputs
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import Lines, printable
-from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
+from synmt.evaluation.outputs import Outputs, from_run, scored_on
 from synmt.files.reading import read_lines
 from synmt.recipe.load import recipe_differences
 
@@ -90,8 +90,12 @@ def read_groups(
             if outputs is None:
                 lines, system = list(read_lines(path)), Path(shown).name
                 outputs = replace(first, system=system, hypothesis=lines, tokens=None, run=None)
-            if references is None:
-                check_same_test(first, outputs)
+            if references is None and outputs.reference != first.reference:
+                raise SynmtError(
+                    f"its test set '{outputs.test}' is not that of {first.system}",
+                    where=outputs.system,
+                    do="Compare runs that were tested on the same sentences, or use `--reference`",
+                )
             _check_length(path, outputs.hypothesis, first)
             outputs_by_seed.append(
                 replace(
