@@ -43,6 +43,7 @@ from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
 from synmt.syntax.parse import Parse, words_at
 from synmt.syntax.trees import not_punctuation
+from synmt.tokenization.word_tokenizer import WordTokenizer
 
 _MOST_RULES = 24
 """Number of rules in the table, the most frequent ones in the gold trees."""
@@ -149,18 +150,25 @@ def _read_text(translator: Translator, run: Run, options: TreeOptions) -> Parsed
 def _read_treebank(translator: Translator, path: Path) -> ParsedText:
     """Read source sentences and their trees; a model without a recorded parser reads the gold trees
     itself."""
-    blocks, tokenizer = list(read_conllu(path)), translator.tokenizers["source"]
-    lines = tokenizer.tokenize_lines([text for text, _ in blocks])
-    parses = [parse for _, parse in blocks]
-    if tokenizer.recipe.changes:
-        # the words of the trees are found in the lines as the model reads them
-        parses = [
-            replace(parse, spans=locate_words(words_at(text, parse.spans), line))
-            for line, (text, parse) in zip(lines, blocks, strict=True)
-        ]
+    blocks = list(read_conllu(path))
+    lines, parses = _as_read(translator.tokenizers["source"], blocks)
     reads_gold = translator.reads_trees and translator.parser_identity is None
     read = parses if reads_gold else None
     return ParsedText("source", lines, None, parses, read, f"gold, {path.name}")
+
+
+def _as_read(
+    tokenizer: WordTokenizer, blocks: Sequence[tuple[str, Parse]]
+) -> tuple[list[str], list[Parse]]:
+    """Tokenize the lines of a treebank as the model reads them, and find its words there."""
+    lines = tokenizer.tokenize_lines([text for text, _ in blocks])
+    if not tokenizer.recipe.changes:
+        return lines, [parse for _, parse in blocks]
+    parses = []
+    for line, (text, parse) in zip(lines, blocks, strict=True):
+        spans = locate_words(words_at(text, parse.spans), line)
+        parses.append(replace(parse, spans=spans))
+    return lines, parses
 
 
 def _accuracy_table(rows: Sequence[TreeRow]) -> Table:
