@@ -1,5 +1,5 @@
-"""What all packages share: types of arrays, the two sides of a translation, and a writer of
-JSON."""
+"""What all packages share: types of arrays and of named values, the two sides of a translation, and
+a writer of JSON."""
 
 from __future__ import annotations
 
@@ -17,8 +17,17 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 DoubleArray = npt.NDArray[np.float64]
 
+Values = dict[str, Any]
+"""Values by their names, as an object of JSON has them."""
+Strings = tuple[str, ...]
+"""Texts in their order."""
+
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
+
+
+IntPairs = list[tuple[int, int]]
+"""Pairs of integers, before `int_pairs` makes an array of them."""
 
 
 def int_pairs(rows: Sequence[Any]) -> IntArray:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
+from synmt.arrays import Strings
 from synmt.errors import SynmtError, listed
 
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, OSError)
@@ -44,7 +45,7 @@ class Packed:
     """
 
     files: tuple[Path, ...]
-    names: tuple[str, ...] = ()
+    names: Strings = ()
 
     @property
     def label(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Strings
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import cache_folder
 from synmt.recipe.corpus import SplitFiles
@@ -98,7 +98,7 @@ def side_names(stem: str, source: str, target: str) -> tuple[str, str]:
     return f"{stem}.{source}", f"{stem}.{target}"
 
 
-def part_tags(parts: Sequence[CorpusPart]) -> tuple[str, ...]:
+def part_tags(parts: Sequence[CorpusPart]) -> Strings:
     """List the tags of parts, each once."""
     return tuple(dict.fromkeys(part.tag for part in parts if part.tag))
 

@@ -17,7 +17,7 @@ from html import unescape
 from importlib import import_module
 from itertools import zip_longest
 from typing import Any, BinaryIO, TypeVar
-from xml.etree.ElementTree import Element, iterparse
+from xml.etree.ElementTree import iterparse
 
 from synmt.corpora.archives import Packed
 from synmt.corpora.mtdata_index import same_language
@@ -189,13 +189,12 @@ def _test_set(stream: BinaryIO) -> _Pairs:
     for _, document in iterparse(stream):
         if document.tag != "doc":
             continue
-        source, reference = (_segments_of(document.findall(side)[:1]) for side in ("src", "ref"))
+        source, reference = (
+            ["".join(segment.itertext()) for segment in document.iterfind(f"{side}[1]//seg")]
+            for side in ("src", "ref")
+        )
         yield from zip(source, reference, strict=True)
         document.clear()
-
-
-def _segments_of(sides: list[Element]) -> list[str]:
-    return ["".join(segment.itertext()) for side in sides for segment in side.iter("seg")]
 
 
 def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:

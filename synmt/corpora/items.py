@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from synmt.arrays import Strings
 from synmt.corpora.corpus import files_in, in_any, side_names
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.public_text import test_name
@@ -80,7 +81,7 @@ def named_tests(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
     return items
 
 
-def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
+def test_names(recipe: CorpusRecipe, source: str, target: str) -> Strings:
     """Name the test sets of a corpus without downloading its files; a missing folder has none."""
     if recipe.folder is not None and not recipe.test:
         return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
@@ -136,7 +137,7 @@ def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: st
     return recipe.model_copy(update=update)
 
 
-def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
+def _tests_in(folder: Path, source: str, target: str) -> Strings:
     endings = "|".join(map(re.escape, side_names("", source, target)))
     names = (path.name for path in folder.iterdir())
     matches = (re.fullmatch(rf"(test.*)(?:{endings})(?:\.gz)?", name) for name in names)

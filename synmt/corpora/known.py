@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from synmt.arrays import Strings
 from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import corpus_folders
 from synmt.corpora.download import RemoteFile, local_path
@@ -39,8 +40,8 @@ class PublicSource:
         columns of these tables.
     """
 
-    archive: tuple[str, ...] = ()
-    inside: tuple[str, ...] = ()
+    archive: Strings = ()
+    inside: Strings = ()
     form: str = "txt"
     columns: Mapping[str, int] = field(default_factory=dict)
     owners: str = ""
@@ -91,7 +92,7 @@ class SplitPlan:
     clean: functions at the end of this file with their numbers.
     """
 
-    splits: tuple[str, ...]
+    splits: Strings
     sources: tuple[PublicSource, ...]
     clean: tuple[Step, ...] = ()
     every: int = 0
@@ -124,24 +125,24 @@ class KnownCorpus:
     ask: what the user has to do to get the text, if the owners want that.
     """
 
-    languages: tuple[str, ...]
+    languages: Strings
     origin: str
     licence: str = ""
     plans: tuple[SplitPlan, ...] = ()
     valid: str = "valid"
-    test: tuple[str, ...] = ("test",)
-    more_tests: tuple[str, ...] = ()
+    test: Strings = ("test",)
+    more_tests: Strings = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     ask: str = ""
 
     @property
-    def splits(self) -> tuple[str, ...]:
+    def splits(self) -> Strings:
         """Name the splits of a recipe that names only the corpus: train, valid and its test
         sets."""
         return ("train", self.valid, *self.test)
 
     @property
-    def all_splits(self) -> tuple[str, ...]:
+    def all_splits(self) -> Strings:
         """Name all splits."""
         return (*self.splits, *self.more_tests)
 

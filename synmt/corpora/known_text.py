@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from synmt.arrays import Strings
 from synmt.corpora.corpus import corpus_folders, files_in, in_any
 from synmt.corpora.download import RemoteFile
 from synmt.corpora.formats import Pair, with_progress
@@ -28,7 +29,7 @@ class KnownText:
 
     name: str
     languages: Pair
-    splits: tuple[str, ...]
+    splits: Strings
 
     @property
     def known(self) -> KnownCorpus:
@@ -149,7 +150,7 @@ class ControlledText(KnownText):
 
 
 def known_text(
-    name: str, languages: Pair, splits: tuple[str, ...], settings: ControlledRecipe
+    name: str, languages: Pair, splits: Strings, settings: ControlledRecipe
 ) -> KnownText:
     """Describe splits of a known corpus; raises UsageError if it does not have these languages."""
     known_corpus(name, *languages)

@@ -63,8 +63,15 @@ class MixedText:
         """Write the text; raises UsageError if an item wants more pairs than its text has."""
         with alone(self.folder):
             # another process may have written it in the meantime
-            if not self.is_done():
-                self._mix()
+            if self.is_done():
+                return
+            sizes = list(map(_size, self.items, self.texts))
+            wanted = list(map(_wanted, self.items, sizes))
+            with write_folder_atomically(self.folder) as unfinished:
+                pairs = chain.from_iterable(map(_drawn, self.items, self.texts, sizes, wanted))
+                paths = [unfinished / name for name in side_names(self.stem, *self.languages)]
+                write_pairs(pairs, paths, "build the training text")
+                write_json(unfinished / FACTS, {"parts": wanted}, indent=1)
 
     def parts(self) -> tuple[CorpusPart, ...]:
         """Describe the parts of the finished text."""
@@ -73,15 +80,6 @@ class MixedText:
     def _counts(self) -> list[int]:
         facts = read_cached_json(self.folder / FACTS, _Facts)
         return facts["parts"] if facts else []
-
-    def _mix(self) -> None:
-        sizes = list(map(_size, self.items, self.texts))
-        wanted = list(map(_wanted, self.items, sizes))
-        with write_folder_atomically(self.folder) as unfinished:
-            pairs = chain.from_iterable(map(_drawn, self.items, self.texts, sizes, wanted))
-            paths = [unfinished / name for name in side_names(self.stem, *self.languages)]
-            write_pairs(pairs, paths, "build the training text")
-            write_json(unfinished / FACTS, {"parts": wanted}, indent=1)
 
 
 def parts_of(items: Sequence[CorpusItem], counts: Sequence[int]) -> tuple[CorpusPart, ...]:

@@ -24,6 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Strings, Values
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile
 from synmt.errors import SynmtError, UsageError, did_you_mean
@@ -50,7 +51,7 @@ class IndexEntry:
 
     languages: tuple[str, str]
     files: tuple[RemoteFile, ...]
-    names: tuple[str, ...]
+    names: Strings
     form: str
     columns: tuple[int, int]
 
@@ -121,7 +122,7 @@ def load_mtdata(module: str) -> Any:
         root.removeHandler(handler)
 
 
-def _record(entry: dict[str, Any]) -> IndexEntry:
+def _record(entry: Values) -> IndexEntry:
     form, url = entry.get("in_ext") or entry["ext"], entry["url"]
     if form in _UNREADABLE:
         raise SynmtError(
@@ -136,7 +137,7 @@ def _record(entry: dict[str, Any]) -> IndexEntry:
     return IndexEntry((first, second), files, names, form, (first_column, second_column))
 
 
-def _entries(ends: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _entries(ends: Iterable[str]) -> Iterator[Values]:
     """Yield the entries whose id ends with one of some texts."""
     texts = [f'{end}", "url"'.encode() for end in ends]
     with open(_index(), "rb") as lines:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Values
 from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import side_names
 from synmt.corpora.download import RemoteFile, local_path
@@ -138,7 +139,7 @@ def write_pairs(pairs: Iterable[Pair], paths: list[Path], what: str) -> int:
 # test sets of sacreBLEU, read by its own code from archives that synmt downloads and opens
 
 
-def test_sets() -> dict[str, Any]:
+def test_sets() -> Values:
     """Return sacreBLEU's test sets by name, such as `wmt17` and `wmt17/improved`."""
     from sacrebleu.dataset import DATASETS
 

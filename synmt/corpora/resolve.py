@@ -8,7 +8,7 @@ downloaded, each text is built from them, and the parts of the training text are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,7 +78,11 @@ def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None
 def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[Estimate]:
     """List the steps that `resolve` would take until each text is there, the downloads first."""
     texts = _Texts(recipe, source, target)
-    steps = list(_downloads(texts.files))
+    steps, problem = list[Estimate](), network_problem(texts.files)
+    for file in texts.files:
+        size, is_done = f"{file.size:,} bytes" if file.size else "", is_there(file)
+        what = f"download {file.address}"
+        steps.append(Estimate(what, is_done, size, None if is_done else problem))
     missing = texts.missing()
     for text in missing:
         problem = texts.unavailable.get(text.name)
@@ -112,16 +116,6 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
     return files_of_split
 
 
-def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:
-    """Return the public corpora of a recipe by id; for known corpora, the splits that are used."""
-    splits: dict[str, list[str]] = {}
-    for split, item in items_by_split(recipe):
-        if item.id is not None:
-            used_split = split_of(item.id, split) if item.id in KNOWN_CORPORA else split
-            splits.setdefault(item.id, []).append(used_split)
-    return splits
-
-
 class _Texts:
     """The texts of a recipe in two languages.
 
@@ -137,13 +131,16 @@ class _Texts:
         self._folder = recipe.folder
         self.recipe = checked(spelled_out(recipe, source, target))
         self.public: dict[str, _Text] = {}
-        for name, splits in _splits_of(self.recipe).items():
-            if name in KNOWN_CORPORA:
-                self.public[name] = known_text(
-                    name, self.languages, tuple(splits), recipe.controlled
+        # of known corpora, the splits that are used
+        splits = defaultdict[str, list[str]](list)
+        for split, item in items_by_split(self.recipe):
+            if item.id in KNOWN_CORPORA:
+                splits[item.id].append(split_of(item.id, split))
+                self.public[item.id] = known_text(
+                    item.id, self.languages, tuple(splits[item.id]), recipe.controlled
                 )
-            else:
-                self.public[name] = public_text(name, source, target)
+            elif item.id is not None and item.id not in self.public:
+                self.public[item.id] = public_text(item.id, source, target)
         self.files: list[RemoteFile] = []
         self.unavailable: dict[str, SynmtError] = {}
         for text in self.missing():
@@ -196,10 +193,3 @@ class _Texts:
         files = item.files()
         assert files is not None, item
         return files
-
-
-def _downloads(files: Sequence[RemoteFile]) -> Iterator[Estimate]:
-    problem = network_problem(files)
-    for file in files:
-        size, is_done = f"{file.size:,} bytes" if file.size else "", is_there(file)
-        yield Estimate(f"download {file.address}", is_done, size, None if is_done else problem)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from synmt.arrays import SIDES, IntArray, Side
+from synmt.arrays import SIDES, IntArray, Side, Strings, Values
 from synmt.corpora.corpus import CorpusPart, tags_of_lines
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable
@@ -47,7 +47,7 @@ def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
     return f"parse-{side}-{fingerprint(json.dumps(parser, sort_keys=True))}"
 
 
-def describe_files(parses: Mapping[str, Path]) -> dict[str, Any]:
+def describe_files(parses: Mapping[str, Path]) -> Values:
     """Describe trees from CoNLL-U files, in place of a parser."""
     hashes = {split: stored_sha256(path) for split, path in sorted(parses.items())}
     return {"parser": "conllu", **hashes}
@@ -103,7 +103,7 @@ def annotate(
             write_shards(paths, ShardAnnotator.shard, annotator, shards, lines=lines, what=what)
             tables[split] = [ArrowTable(path, TreeFacts) for path in paths]
         facts = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(tables)}
-        options: dict[str, Any] = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
+        options: Values = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
         write_last(annotation, "annotation.json", facts, "*.arrow", **options)
 
 
@@ -120,7 +120,7 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
         for name, counted in table.facts.get("features", {}).items():
             values = dict(zip(counted["values"], counted["counts"], strict=True))
             counts.setdefault(name, Counter()).update(values)
-    learned: dict[str, tuple[str, ...]] = {}
+    learned: dict[str, Strings] = {}
     for name in FEATURES:
         ranked = sorted(counts.get(name, {}).items(), key=lambda item: (-item[1], item[0]))
         if name in counts:
@@ -169,7 +169,7 @@ class ShardAnnotator:
     arcs: bool = False
     whole: bool = False
     constituents: bool = False
-    features: tuple[str, ...] = ()
+    features: Strings = ()
 
     def shard(self, rows: Iterable[TreeRow]) -> bytes:
         """Make the file of the trees of a shard's rows; those of the other lines are checked as
@@ -234,9 +234,9 @@ class ShardAnnotator:
         return starts, np.searchsorted(symbols[:, 0], words[:, 1], side="left")
 
 
-def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> dict[str, Any]:
+def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> Values:
     """Add up the facts of all shards of each split."""
-    summary: dict[str, Any] = {"relations": {}, "counts": {}}
+    summary: Values = {"relations": {}, "counts": {}}
     facts_of_shards: list[TreeFacts] = []
     for split, shards in tables.items():
         relations = Counter[str]()

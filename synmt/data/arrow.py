@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, DTypeLike
 from pyarrow import ipc
 
-from synmt.arrays import Array
+from synmt.arrays import Array, Values
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
 
@@ -63,7 +63,7 @@ class ArrowTable:
     schema: of its facts.
     """
 
-    def __init__(self, path: Path, schema: Any = dict[str, Any]) -> None:
+    def __init__(self, path: Path, schema: Any = Values) -> None:
         self.path = path
         try:
             # the views of numpy keep the mapping alive

@@ -20,6 +20,9 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.reading import Reading
 from synmt.syntax.signals import Signal, needs_dependencies
 
+Tensors = dict[str, Tensor]
+"""Tensors by name."""
+
 
 @dataclass(frozen=True)
 class Sequences:
@@ -54,8 +57,8 @@ class Batch:
     target_input: Tensor
     target_output: Tensor
     target_positions: Tensor
-    source_signals: dict[str, Tensor]
-    target_signals: dict[str, Tensor]
+    source_signals: Tensors
+    target_signals: Tensors
     lines: tuple[int, ...] = ()
 
     def to(self, device: torch.device) -> Batch:
@@ -101,20 +104,20 @@ def collate_source(sources: Sequence[Array]) -> Sequences:
     return Sequences(ids, torch.arange(ids.size(1)) < lengths[:, None], lengths)
 
 
-def collate_signals(examples: Sequence[Example], side: Side, reading: Reading) -> dict[str, Tensor]:
+def collate_signals(examples: Sequence[Example], side: Side, reading: Reading) -> Tensors:
     """Compute signals and pad every axis of length T: of the source with EOS, of the target as the
     decoder's input."""
     if not reading.signals:
         return {}
     trees = [_tree_of(example, side, reading) for example in examples]
-    signals: dict[str, Tensor] = {}
+    signals: Tensors = {}
     for signal in reading.signals:
         padded = _pad([signal.compute(parse, word_of) for parse, word_of in trees], signal.pad)
         signals |= {signal.name: padded} if signal.tables is None else _with_tables(signal, padded)
     return signals
 
 
-def _with_tables(signal: Signal, padded: Tensor) -> dict[str, Tensor]:
+def _with_tables(signal: Signal, padded: Tensor) -> Tensors:
     assert signal.tables is not None
     # of 60,000 numbers, torch finds the different ones in twice the time
     values, index = np.unique(padded.numpy(), return_inverse=True)

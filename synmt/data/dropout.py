@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import SIDES, BoolArray, IntArray, Side
+from synmt.arrays import SIDES, BoolArray, IntArray, Side, Values
 from synmt.data.corpus import Example
 from synmt.data.epoch import EpochRows
 from synmt.data.stored_trees import WholeTree
@@ -67,7 +66,7 @@ class BpeDropout:
 
 def _with_pieces(example: Example, side: Side, ids: IdArray, spans: IntArray) -> Example:
     """Replace the pieces of a side, whose spans (T, 2) count symbols, and fit its tree to them."""
-    changed: dict[str, Any] = {side: ids}
+    changed: Values = {side: ids}
     tree = example.trees.get(side)
     if isinstance(tree, WholeTree):
         # a random control is the same in all epochs, unless the words are merged in another way

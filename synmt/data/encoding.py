@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from synmt.arrays import BoolArray
+from synmt.arrays import BoolArray, Values
 from synmt.corpora.corpus import CorpusPart, part_tags, tags_of_lines
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
@@ -168,7 +168,7 @@ class Encoder:
         return [numbers[tag] for tag in tags_of_lines(self.parts, np.array(lines, dtype=np.int64))]
 
 
-def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
+def summarize(folder: Path, split: str, lines: int) -> Values:
     """Add up the counts of all shards of a split."""
     tables = [ArrowTable(path, TextFacts) for path in shard_paths(folder, split, lines)]
     shards = [table.facts for table in tables]

@@ -77,7 +77,10 @@ def prepare(
         # the filter and the encoder share them
         with started_workers(encoding_processes(lines["train"])):
             _filter(recipe, corpus, folder, lines["train"])
-            names = _vocabulary_names(recipe, vocabularies)
+            # sides that share a table of pieces may segment differently
+            alike = not vocabularies or len({vocabularies[side].to_bytes() for side in SIDES}) == 1
+            joint = recipe.vocabulary.joint and alike
+            names: dict[Side, str] = {side: "vocabulary" if joint else side for side in SIDES}
             if vocabularies:
                 for side in SIDES:
                     vocabularies[side].save(folder, names[side])
@@ -152,13 +155,6 @@ def _learn_vocabularies(
             vocabulary = train_vocabulary(drawn, settings, symbols, workers=workers, where=folder)
             vocabulary.save(folder, name)
         advance(lines)
-
-
-def _vocabulary_names(recipe: Recipe, taken: Vocabularies | None) -> dict[Side, str]:
-    # sides that share a table of pieces may segment differently
-    alike = taken is None or len({taken[side].to_bytes() for side in SIDES}) == 1
-    joint = recipe.vocabulary.joint and alike
-    return {side: "vocabulary" if joint else side for side in SIDES}
 
 
 def _finish(

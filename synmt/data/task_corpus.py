@@ -26,6 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from synmt.arrays import Strings
 from synmt.corpora.corpus import Corpus, side_names
 from synmt.data.filtering import KEPT, judge_pairs
 from synmt.data.text_pairs import read_pairs
@@ -50,7 +51,7 @@ _TreeText = tuple[str, Iterable[str]]
 """A tree as text, and its opening brackets."""
 
 
-def task_tags(recipe: Recipe) -> tuple[str, ...]:
+def task_tags(recipe: Recipe) -> Strings:
     """List the tags that the vocabulary has as pieces."""
     return () if recipe.tasks.parsing == "none" else (TRANSLATION, PARSING)
 
@@ -139,7 +140,7 @@ def task_corpus(
     )
 
 
-def bracket_units(recipe: Recipe, corpus: Corpus) -> tuple[str, ...]:
+def bracket_units(recipe: Recipe, corpus: Corpus) -> Strings:
     """List the opening brackets in the corpus of a mixed encoder, such as `(nsubj`; other recipes
     have none."""
     if recipe.tasks.mixed == "none":

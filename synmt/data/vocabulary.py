@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
-from synmt.arrays import IntArray, Side, int_pairs
+from synmt.arrays import IntArray, IntPairs, Side, int_pairs
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.writing import write_atomically
@@ -331,5 +331,5 @@ def truncate(ids: list[int], longest: int, tail: int) -> list[int]:
     return ids if len(ids) <= longest else ids[: longest - tail] + ids[len(ids) - tail :]
 
 
-def _pieces(ids: list[int], spans: list[tuple[int, int]]) -> Pieces:
+def _pieces(ids: list[int], spans: IntPairs) -> Pieces:
     return Pieces(np.array(ids, dtype=np.int32), int_pairs(spans))

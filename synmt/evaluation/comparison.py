@@ -43,7 +43,6 @@ from synmt.evaluation.systems import (
     group_paths,
     read_groups,
     renamed,
-    systems_from_lines,
 )
 from synmt.reporting.progress import progress
 
@@ -210,7 +209,12 @@ def _read(
             "systems, references and sources must all be paths, or all be lists of lines"
         )
     if False in are_files:
-        return systems_from_lines(systems, references or (), sources)
+        in_memory = list[System]()
+        shared: tuple[list[str], list[str]] = list(sources or ()), list(references or ())
+        for number, lines in enumerate(systems, start=1):
+            name = f"system {number}"
+            in_memory.append(System(name, [Outputs(name, "", *shared, list(lines), path=name)]))
+        return in_memory
     paths = [Path(text) for text in systems]
     found = read_groups(
         group_paths(paths, group_seeds=options.group_seeds),

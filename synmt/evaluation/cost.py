@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Values
 from synmt.errors import RETRANSLATE
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
@@ -106,7 +107,7 @@ def cost_report(paths: Sequence[Path]) -> Report:
     costs = {}
     for path in paths:
         run = Run(path)
-        cost: dict[str, Any] = defaultdict(lambda: None, validation=())
+        cost: Values = defaultdict(lambda: None, validation=())
         cost |= run_cost(run) if run.exists() else {}
         if cost["weights"] is None:
             cost["weights"] = _count_planned(run.recipe() if run.exists() else load_recipe(path))

@@ -221,20 +221,23 @@ def cached_score(
     """
     check_texts(metric, hypotheses, references, sources)
     sources = sources if metric.reads_source else None
-    # all that the statistics depend on
-    texts = [_hash(lines) for lines in (hypotheses, references, sources) if lines is not None]
+    # all that the statistics depend on; as JSON: different lines may be the same text when joined,
+    # if a line has a line end in it
+    texts = [
+        hashlib.sha256(json.dumps(list(lines)).encode()).hexdigest()
+        for lines in (hypotheses, references, sources)
+        if lines is not None
+    ]
     identity = json.dumps([_FORMAT, metric.title, metric.signature, len(references), *texts])
     file = (folder or cache_folder() / "segments") / f"{fingerprint(identity)}.segments"
     statistics = _read(file, identity, len(references))
     if statistics is None:
         statistics = metric.statistics(hypotheses, references, sources)
-        _write(file, identity, statistics)
+        body = zlib.compress(statistics.astype(_STORED).tobytes())
+        # a folder may be read-only
+        with suppress(SynmtError, OSError), write_atomically(file, binary=True) as stream:
+            stream.write(_head(identity, body) + b"\n" + body)
     return score_counted(metric, statistics)
-
-
-def _hash(lines: Lines) -> str:
-    # as JSON: different lines may be the same text when joined, if a line has a line end in it
-    return hashlib.sha256(json.dumps(list(lines)).encode()).hexdigest()
 
 
 def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
@@ -247,13 +250,6 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
         return None
     values = np.frombuffer(zlib.decompress(body), dtype=_STORED).reshape(segments, -1)  # (N, S)
     return values.astype(np.float64)
-
-
-def _write(path: Path, identity: str, statistics: DoubleArray) -> None:
-    """Write statistics, if that is possible."""
-    body = zlib.compress(statistics.astype(_STORED).tobytes())
-    with suppress(SynmtError, OSError), write_atomically(path, binary=True) as stream:
-        stream.write(_head(identity, body) + b"\n" + body)
 
 
 def _head(identity: str, body: bytes) -> bytes:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import tee
 from pathlib import Path
-from typing import Any
 
+from synmt.arrays import Values
 from synmt.decode.pairs import PairScore, Totals, score_pairs
 from synmt.decode.remote import shared_translator
 from synmt.decode.translator import Translator
@@ -31,7 +31,7 @@ class ModelOptions:
     parser: str | None = None
 
     @property
-    def loading(self) -> dict[str, Any]:
+    def loading(self) -> Values:
         """The arguments of `Translator.load`, which remote translators also get."""
         names = ("device", "checkpoint", "parser", "batch_size")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
@@ -67,7 +67,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         yield from score_pairs(shared, lines, read_lines(options.target), trees)
 
 
-def pair_json(score: PairScore) -> dict[str, Any]:
+def pair_json(score: PairScore) -> Values:
     """Return the score of one pair as plain values."""
     values = {
         "line": score.line,
@@ -92,7 +92,7 @@ def summary_table(totals: Totals) -> Table:
     rows.append(["pieces that are not in the vocabulary", totals.unknown, None])
     rows.append(["left out: no source, or a truncated target", totals.left_out, None])
     return Table(
-        columns=[text_column("summary"), count_column("number"), Column(title="value", digits=3)],
+        columns=[text_column("summary"), count_column("number"), Column("value", digits=3)],
         rows=rows,
         notes=["in nats; the end of a sentence counts as one piece, word and character"],
     )

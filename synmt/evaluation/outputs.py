@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from synmt.recipe.schema import EvaluationRecipe
 
 
+_Texts = tuple[list[str], list[str], list[str]]
+"""Source, reference and hypothesis."""
+
+
 @dataclass(frozen=True)
 class Outputs:
     """A system's translations of a test set, line by line: joined text, or words if tokens are
@@ -34,7 +38,7 @@ class Outputs:
     reference: list[str]
     hypothesis: list[str]
     scoring: MetricOptions = field(default_factory=MetricOptions)
-    tokens: tuple[list[str], list[str], list[str]] | None = None
+    tokens: _Texts | None = None
     raw_source: list[str] | None = None
     run: Path | None = None
     path: str = ""
@@ -116,17 +120,7 @@ def tokens_folder(test: Path) -> Path:
     return test / "tokens"
 
 
-def _read_texts(folder: Path) -> tuple[list[str], list[str], list[str]]:
+def _read_texts(folder: Path) -> _Texts:
     names = ("reference", "source", "hypothesis")
     reference, source, hypothesis = read_aligned([folder / f"{name}.txt" for name in names])
     return source, reference, hypothesis
-
-
-def check_same_test(outputs: Outputs, other: Outputs) -> None:
-    """Raise SynmtError if two runs were tested on different sentences."""
-    if outputs.reference != other.reference:
-        raise SynmtError(
-            f"its test set '{other.test}' is not that of {outputs.system}",
-            where=other.system,
-            do="Compare runs that were tested on the same sentences, or use `--reference`",
-        )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from synmt.arrays import Values
 from synmt.evaluation.comparison import TESTS, SystemComparison
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.evaluation.significance import FEW_SEEDS, difference_columns
@@ -44,7 +44,7 @@ def _seed_table(comparison: SystemComparison) -> Table:
             row = [system.name, seed.path, score.metric.title, score.value]
             rows.append([*row, *map(score.details.get, details)])
     columns = [text_column("system"), text_column("seed"), text_column("metric")]
-    columns += [Column(title=name.replace("_", " ")) for name in ("score", *details)]
+    columns += [Column(name.replace("_", " ")) for name in ("score", *details)]
     return Table(columns=columns, rows=rows, shared=2)
 
 
@@ -57,7 +57,7 @@ def _score_table(comparison: SystemComparison) -> Table:
         Column("95 % interval", about="bootstrap of sentences, and of a system's seeds"),
         Column("±", about=f"standard deviation over the seeds; {FEW_SEEDS}"),
         *difference_columns(systems[0].name, "bootstrap of the same resamples"),
-        *(Column(title=f"{name} p", kind="p", about=about) for name, about in TESTS.items()),
+        *(Column(f"{name} p", kind="p", about=about) for name, about in TESTS.items()),
     ]
     sampling = f"{plan.resamples:,} resamples, {plan.swaps:,} permutations, seed {plan.seed}"
     notes = [f"{sampling}; p-values are two-sided, and not corrected for their number"]
@@ -93,7 +93,7 @@ def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
             out.write("\t".join([str(row["line"]), *scores.values()]) + "\n")
 
 
-def _sentence_rows(comparison: SystemComparison) -> Iterator[dict[str, Any]]:
+def _sentence_rows(comparison: SystemComparison) -> Iterator[Values]:
     texts = []
     for system, seed, scores in comparison.by_seed():
         names = {"system": system.name}

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import exp
 
+from synmt.arrays import Strings
 from synmt.evaluation.metrics import Lines, MeanMetric, MetricOptions
 
 ALPHA, BETA = 0.25, 0.10
@@ -81,7 +82,7 @@ def align(hypothesis: Lines, reference: Lines) -> list[int]:
     return [positions[index] for index in sorted(positions)]
 
 
-def _ngrams(words: Lines, length: int) -> dict[tuple[str, ...], list[int]]:
+def _ngrams(words: Lines, length: int) -> dict[Strings, list[int]]:
     """List the places where each n-gram of a text begins."""
     places = {}
     for start in range(len(words) - length + 1):

@@ -15,7 +15,7 @@ from pathlib import Path
 from synmt.data.inputs import differences, recorded_inputs
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import Lines, printable
-from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
+from synmt.evaluation.outputs import Outputs, from_run, scored_on
 from synmt.files.reading import read_lines
 from synmt.recipe.load import recipe_differences
 
@@ -90,12 +90,21 @@ def read_groups(
             if outputs is None:
                 lines, system = list(read_lines(path)), Path(shown).name
                 outputs = replace(first, system=system, hypothesis=lines, tokens=None, run=None)
-            if references is None:
-                check_same_test(first, outputs)
+            if references is None and outputs.reference != first.reference:
+                raise SynmtError(
+                    f"its test set '{outputs.test}' is not that of {first.system}",
+                    where=outputs.system,
+                    do="Compare runs that were tested on the same sentences, or use `--reference`",
+                )
             _check_length(path, outputs.hypothesis, first)
-            outputs = replace(outputs, path=shown, reference=first.reference)
             outputs_by_seed.append(
-                replace(outputs, source=first.source, raw_source=first.raw_source)
+                replace(
+                    outputs,
+                    path=shown,
+                    reference=first.reference,
+                    source=first.source,
+                    raw_source=first.raw_source,
+                )
             )
         systems.append(System(name, outputs_by_seed))
     return systems
@@ -125,18 +134,6 @@ def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
             do="Name the systems in the order of the table, the baseline first",
         )
     return [System(name, system.seeds) for name, system in zip(names, systems, strict=True)]
-
-
-def systems_from_lines(
-    systems: Sequence[Lines], references: Lines, source: Lines | None
-) -> list[System]:
-    """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`,
-    …"""
-    in_memory = []
-    for number, lines in enumerate(systems, start=1):
-        name, shared = f"system {number}", (list(source or ()), list(references))
-        in_memory.append(System(name, [Outputs(name, "", *shared, list(lines), path=name)]))
-    return in_memory
 
 
 def group_paths(

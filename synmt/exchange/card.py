@@ -52,10 +52,13 @@ def write_card(
     known = KNOWN_CORPORA.get(recipe.corpus.name or "")
     licence = (known and known.licence) or "not known to synmt"
     pairs_of_text = f", {pairs:,} sentence pairs" if pairs is not None else ""
+    model = recipe.model
+    kind = "an LSTM" if model.architecture == "lstm" else "a Transformer"
+    layers = f"{model.encoder_layers}+{model.decoder_layers}"
     blocks = [
         f"---\n{dump_yaml(head)}---\n\n# {recipe.name}",
-        f"Translates from {recipe.source} to {recipe.target}: {_network(recipe)}, trained with "
-        f"synmt {__version__} by the recipe in recipe.yaml.",
+        f"Translates from {recipe.source} to {recipe.target}: {kind} with {layers} layers of width "
+        f"{model.model_dim}, trained with synmt {__version__} by the recipe in recipe.yaml.",
         *_systems(recipe, code),
         f"**Training text**: {_text(recipe)}{pairs_of_text}. Licence of the text: {licence}.",
         *_trees(recipe, parser),
@@ -65,13 +68,6 @@ def write_card(
     ]
     with write_atomically(path) as out:
         out.write("\n\n".join(filter(None, blocks)) + "\n")
-
-
-def _network(recipe: Recipe) -> str:
-    model = recipe.model
-    kind = "an LSTM" if model.architecture == "lstm" else "a Transformer"
-    layers = f"{model.encoder_layers}+{model.decoder_layers} layers of width {model.model_dim}"
-    return f"{kind} with {layers}"
 
 
 def _systems(recipe: Recipe, code: Path | None) -> list[str]:

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from synmt.arrays import SIDES
+from synmt.arrays import SIDES, Values
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary
 from synmt.errors import SynmtError, UsageError
 from synmt.exchange.marian import BIAS, POSITIONS, SHARED, TABLES, names_in_layers
@@ -38,12 +38,6 @@ class Exported:
     recipe: Recipe
     source: SentencePieces
     target: SentencePieces
-
-    @property
-    def segmenters(self) -> Iterator[tuple[str, bytes]]:
-        """The SentencePiece model of each side, with the name of its file."""
-        for side, vocabulary in zip(SIDES, (self.source, self.target), strict=True):
-            yield f"{side}.spm", vocabulary.model_bytes()
 
 
 def export(
@@ -78,8 +72,8 @@ def export(
         cast(SentencePieces, target),
     )
     with write_folder_atomically(folder) as unfinished:
-        for name, segmenter in exported.segmenters:
-            (unfinished / name).write_bytes(segmenter)
+        for side, vocabulary in zip(SIDES, (exported.source, exported.target), strict=True):
+            (unfinished / f"{side}.spm").write_bytes(vocabulary.model_bytes())
         _WRITERS[to](exported, unfinished)
         if card is not None and card.is_file():
             text = card.read_text(encoding="utf-8")
@@ -179,7 +173,7 @@ def _their_weights(exported: Exported) -> Iterator[tuple[str, Tensor]]:
         yield POSITIONS.format(side=side), _positions(model)
 
 
-def _their_config(exported: Exported) -> dict[str, Any]:
+def _their_config(exported: Exported) -> Values:
     shape = exported.recipe.model
     return {
         "architectures": ["MarianMTModel"],

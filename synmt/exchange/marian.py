@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -19,6 +19,8 @@ from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
+from synmt.arrays import Values
+from synmt.data.batch import Tensors
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, PieceTable, Vocabulary
 from synmt.errors import SynmtError, UsageError
 from synmt.exchange.hub import CONFIG, WEIGHTS, weights_of
@@ -99,7 +101,9 @@ def read_marian(folder: Path, name: str) -> Pretrained:
     """
     config, weights = _read_config(folder), _weights(folder)
     recipe = _recipe(config, folder, name, _positions(weights, str(folder)))
-    tables = [_Table.read(folder, file, config) for file in _table_files(config, folder)]
+    has_own = not config.get("share_encoder_decoder_embeddings", True)
+    files = ["vocab.json", *["target_vocab.json"] * has_own]
+    tables = [_Table.read(folder, file, config) for file in files]
     models = (_segmenter(folder / f"{side}.spm") for side in ("source", "target"))
     source, target = (
         PieceTable(table.pieces, model)
@@ -112,7 +116,7 @@ def read_marian(folder: Path, name: str) -> Pretrained:
 
 def _read_config(folder: Path) -> _Config:
     where = str(folder / CONFIG)
-    kind = read_json(folder / CONFIG, dict[str, Any], do="").get("model_type")
+    kind = read_json(folder / CONFIG, Values, do="").get("model_type")
     if kind != "marian":
         reason = f" ({_OTHERS[str(kind)]})" if kind in _OTHERS else ""
         raise SynmtError(
@@ -199,11 +203,6 @@ def _segmenter(path: Path) -> SentencePieceProcessor:
         raise SynmtError("missing, or not a SentencePiece model", where=str(path)) from None
 
 
-def _table_files(config: _Config, folder: Path) -> list[str]:
-    shares = config.get("share_encoder_decoder_embeddings", True)
-    return ["vocab.json"] if shares else ["vocab.json", "target_vocab.json"]
-
-
 @dataclass(frozen=True)
 class _Table:
     """The pieces of a vocabulary after our special ones, and their rows in the tables of weights.
@@ -227,7 +226,7 @@ class _Table:
         return cls([piece for _, piece in others], rows)
 
 
-def _weights(folder: Path) -> dict[str, Tensor]:
+def _weights(folder: Path) -> Tensors:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmt.arrays import Values
+
 Normalizer = Callable[[Tensor], Tensor]
 Drop = Callable[[Tensor, float], Tensor]
 """Zeroes elements with a probability, and scales the others."""
@@ -96,7 +98,7 @@ def blend(plain: Terms, edited: Terms, share: Tensor) -> Terms:
 
     Factors start at 1, biases and extra values at 0, other weights at those of the softmax.
     """
-    changes: dict[str, Any] = {}
+    changes: Values = {}
     for name in ("q", "k", "v"):
         before, after = getattr(plain, name), getattr(edited, name)  # (B, H, T, d) both
         if after is not before:

@@ -21,6 +21,9 @@ ActivationKind = Literal["attention", "terms", "cross", "gates"]
 attention to the source (cross), and gates of annotations."""
 
 
+_ByLayer = dict[tuple[Side, int], Tensor]
+
+
 @dataclass
 class Activations:
     """What was recorded in one pass of teacher forcing over B sentences.
@@ -34,9 +37,9 @@ class Activations:
         each target piece.
     """
 
-    attention: dict[tuple[Side, int], Tensor] = field(default_factory=dict)
-    factors: dict[tuple[Side, int], Tensor] = field(default_factory=dict)
-    biases: dict[tuple[Side, int], Tensor] = field(default_factory=dict)
+    attention: _ByLayer = field(default_factory=dict)
+    factors: _ByLayer = field(default_factory=dict)
+    biases: _ByLayer = field(default_factory=dict)
     cross: dict[int, Tensor] = field(default_factory=dict)
     gates: Tensor | None = None
 

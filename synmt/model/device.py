@@ -27,8 +27,13 @@ _KEPT, _HIGHEST_MMAP_THRESHOLD = 1 << 30, 32 << 20
 
 def choose_device(name: str) -> torch.device:
     """Turn `auto`, `cpu`, `cuda`, `cuda:1` or `mps` into a device; auto takes a GPU of CUDA if
-    there is one."""
-    restrain_cudnn()
+    there is one.
+
+    cuDNN then computes LSTMs in float32, which it would round to ten bits, and leaves attention to
+    other kernels: its own prepares for half a second for each new shape of a batch.
+    """
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     kind, _, number = name.partition(":")
@@ -46,16 +51,6 @@ def choose_device(name: str) -> torch.device:
 def sum_type(device: torch.device) -> torch.dtype:
     """Return the type of sums over many numbers: float64, or float32 where there is none."""
     return torch.float32 if device.type == "mps" else torch.float64
-
-
-def restrain_cudnn() -> None:
-    """Make cuDNN compute LSTMs in float32, which it would round to ten bits, and leave attention to
-    other kernels.
-
-    cuDNN's attention prepares for half a second for each new shape of a batch.
-    """
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def device_name(device: torch.device) -> str:

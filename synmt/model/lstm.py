@@ -127,7 +127,8 @@ class Lstm(Seq2Seq):
             states, batch_first=True, total_length=ids.size(1)
         )  # (B, T, D)
         back = order.argsort()  # (B,)
-        hidden, cells = (_both_directions(end.index_select(1, back)) for end in ends)
+        ordered = [end.index_select(1, back) for end in ends]  # (2L, B, D/2) each
+        hidden, cells = (torch.cat((end[::2], end[1::2]), -1) for end in ordered)  # (L, B, D) each
         return Memory(states.index_select(0, back), real, ends=(hidden, cells))
 
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
@@ -162,11 +163,6 @@ class Lstm(Seq2Seq):
         width = self.decoder.output.out_features
         fed = memory.states.new_zeros(len(memory.states), width)  # (B, E)
         return Recurrence([(h[layer], c[layer]) for layer in layers], fed)
-
-
-def _both_directions(ends: Tensor) -> Tensor:
-    """Concatenate the two directions: (2L, B, D/2) -> (L, B, D)."""
-    return torch.cat((ends[::2], ends[1::2]), -1)
 
 
 Ends = list[tuple[Tensor, Tensor]]

@@ -14,12 +14,13 @@ import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from torch import nn
 
+from synmt.arrays import Values
 from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
 from synmt.model.variant import Annotation, Place, Variant
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
 from synmt.syntax.feature_signals import FeatureValues, with_values
 from synmt.syntax.parse import FEATURES
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signal, Signals
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,17 @@ class PlacedVariant:
     place: Place
     options: Mapping[str, Any]
     loss_weight: float
-    reads: tuple[Signal, ...]
+    reads: Signals
     loss_steps: tuple[int, int] | None = None
     warm: int = 0
 
     @property
-    def signals(self) -> tuple[Signal, ...]:
+    def signals(self) -> Signals:
         """What it reads and what it learns from."""
         return self.reads + self.learns
 
     @property
-    def learns(self) -> tuple[Signal, ...]:
+    def learns(self) -> Signals:
         """What it learns from with these options."""
         return self.kind.learns_for(**self.options)
 
@@ -217,13 +218,13 @@ REQUIRED: Any = inspect.Parameter.empty
 """In place of the default of an option that every recipe has to set."""
 
 
-def option_defaults(kind: type[Variant]) -> dict[str, Any]:
+def option_defaults(kind: type[Variant]) -> Values:
     """List the options of a variant, with their defaults; `REQUIRED` for one without."""
     parameters = inspect.signature(kind).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dict[str, Any]:
+def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> Values:
     """Return every option of a variant, with the recipe's value or its default; raise one
     UsageError for all faults.
 
@@ -237,8 +238,12 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
             hint = did_you_mean(name, known)
             faults[name] = f"{recipe.name} has no such option. Options: {', '.join(known)}. {hint}"
             continue
+        # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become
+        # a number
+        strict = ConfigDict(strict=True, allow_inf_nan=False)
+        adapter = TypeAdapter(hints.get(name, Any), config=strict)
         try:
-            options[name] = _convert(hints.get(name, Any), value)
+            options[name] = adapter.validate_json(json.dumps(value))
         except ValidationError as error:
             # a union reports one message for each of its members
             messages = dict.fromkeys(map(plain_message, error.errors()))
@@ -249,10 +254,3 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
     if faults:
         raise all_in_one([UsageError(what, where=f"{where}.{key}") for key, what in faults.items()])
     return options
-
-
-def _convert(hint: Any, value: Any) -> Any:
-    # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a
-    # number
-    adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
-    return adapter.validate_json(json.dumps(value))

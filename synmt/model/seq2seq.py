@@ -14,12 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.arrays import Side
-from synmt.data.batch import Batch, Sequences
+from synmt.data.batch import Batch, Sequences, Tensors
 from synmt.data.vocabulary import PAD
 from synmt.model.attention import Memory
 from synmt.model.device import InferencePrecision, float32_only
 from synmt.model.variant import Syntax, Variant
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signal, Signals
 
 Waves = Callable[[int, int], Tensor]
 
@@ -49,7 +49,7 @@ class Output:
     """
 
     states: Tensor
-    losses: dict[str, Tensor]
+    losses: Tensors
 
 
 class Predictor(Protocol):
@@ -138,23 +138,19 @@ class Seq2Seq(nn.Module):
         float32_only(precision)
         return self
 
-    def reads(self, side: Side) -> tuple[Signal, ...]:
+    def reads(self, side: Side) -> Signals:
         """List the signals that the model needs whenever it runs."""
         return _unique(signal for variant in self.variants[side] for signal in variant.reads)
 
-    def learns(self, side: Side) -> tuple[Signal, ...]:
+    def learns(self, side: Side) -> Signals:
         """List the signals that are needed in training only."""
         return _unique(signal for variant in self.variants[side] for signal in variant.learns)
 
-    def syntax(
-        self, side: Side, signals: dict[str, Tensor], ids: Tensor | None = None
-    ) -> Syntax | None:
+    def syntax(self, side: Side, signals: Tensors, ids: Tensor | None = None) -> Syntax | None:
         """Make what one pass hands to the variants of a side; None for a side without variants."""
         return Syntax(signals, ids=ids) if self.variants[side] else None
 
-    def remember(
-        self, source: Sequences, signals: dict[str, Tensor]
-    ) -> tuple[Memory, Syntax | None]:
+    def remember(self, source: Sequences, signals: Tensors) -> tuple[Memory, Syntax | None]:
         """Encode the source with its signals, and let the variants annotate it for the decoder."""
         syntax = self.syntax("source", signals, source.ids)
         memory = self.encode(source, syntax)
@@ -170,7 +166,7 @@ class Seq2Seq(nn.Module):
         states = self.decode(memory, batch.target_input, target)  # (B, T, D)
         self._observe("source", source)
         self._observe("target", target)
-        losses: dict[str, Tensor] = {}
+        losses: Tensors = {}
         for syntax in (source, target):
             losses |= syntax.losses if syntax else {}
         return Output(states, losses)
@@ -181,7 +177,7 @@ class Seq2Seq(nn.Module):
             variant.observe(syntax.states[variant.place.layer], syntax)
 
 
-def _unique(signals: Iterable[Signal]) -> tuple[Signal, ...]:
+def _unique(signals: Iterable[Signal]) -> Signals:
     return tuple({signal.name: signal for signal in signals}.values())
 
 

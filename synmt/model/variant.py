@@ -16,11 +16,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from synmt.arrays import SIDES, Side
+from synmt.arrays import SIDES, Side, Strings
 from synmt.model.attention import Memory, Terms
 from synmt.recipe.model import DEEPEST
 from synmt.syntax.relations import KNOWN
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signals
 
 Annotation = Literal["none", "shared", "separate"]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -57,7 +57,7 @@ class Place:
     entry: int = 0
     leads: bool = True
     punctuation: tuple[int, ...] = ()
-    features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    features: Mapping[str, Strings] = field(default_factory=dict)
 
 
 @dataclass
@@ -89,11 +89,11 @@ class Variant(nn.Module):
     `kind: Literal["global", "deep"] = "deep"`.
     """
 
-    reads: tuple[Signal, ...] = ()
+    reads: Signals = ()
     """Signals needed whenever the model runs, so that translating needs a parser: possible on the
     source only."""
 
-    learns: tuple[Signal, ...] = ()
+    learns: Signals = ()
     """Signals needed in training only, as the gold labels of an auxiliary loss."""
 
     sides: tuple[Side, ...] = SIDES
@@ -204,13 +204,13 @@ class Variant(nn.Module):
         return edited if self.share is None else torch.lerp(plain, edited, self.share)
 
     @classmethod
-    def reads_for(cls, **options: Any) -> tuple[Signal, ...]:
+    def reads_for(cls, **options: Any) -> Signals:
         """List `reads` for these options (all of them, defaults included). Override it where
         options decide."""
         return cls.reads
 
     @classmethod
-    def learns_for(cls, **options: Any) -> tuple[Signal, ...]:
+    def learns_for(cls, **options: Any) -> Signals:
         """List `learns` for these options. Override it where options decide."""
         return cls.learns
 
@@ -230,7 +230,7 @@ class Variant(nn.Module):
         can happen."""
 
     @classmethod
-    def known_relations(cls, **options: Any) -> tuple[str, ...]:
+    def known_relations(cls, **options: Any) -> Strings:
         """List the relations that it tells from others; empty if it reads none. Override it where
         other options decide."""
         signals = cls.reads_for(**options) + cls.learns_for(**options)

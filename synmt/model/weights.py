@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from synmt.data.batch import Tensors
 from synmt.errors import UsageError, broken_run, did_you_mean
 from synmt.files.checksums import verify_file
 from synmt.files.writing import reporting_os_errors, write_atomically
@@ -38,21 +39,20 @@ def load_weights(path: Path, model: nn.Module) -> None:
             parameter.copy_(tensors[name])
 
 
-def load_checked(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def load_checked(path: Path, expected: Mapping[str, Tensor]) -> Tensors:
     """Read tensors; raises SynmtError unless they have the names, shapes and types of `expected`,
     and are finite."""
     tensors = load_tensors(path)
     for name in sorted(tensors.keys() | expected.keys()):
-        if not _fits(tensors.get(name), expected.get(name)):
+        tensor, like = tensors.get(name), expected.get(name)
+        if (
+            tensor is None
+            or like is None
+            or (tensor.shape, tensor.dtype) != (like.shape, like.dtype)
+            or not tensor.isfinite().all()
+        ):
             raise broken_run(path, f"{name} does not fit the recipe's model, or is not finite")
     return tensors
-
-
-def _fits(tensor: Tensor | None, expected: Tensor | None) -> bool:
-    if tensor is None or expected is None:
-        return False
-    same = (tensor.shape, tensor.dtype) == (expected.shape, expected.dtype)
-    return same and bool(tensor.isfinite().all())
 
 
 class WithoutInitialValues(TorchFunctionMode):
@@ -71,7 +71,7 @@ class WithoutInitialValues(TorchFunctionMode):
 
 def average_weights(paths: Sequence[Path], target: Path) -> None:
     """Write the mean of several files of weights."""
-    total: dict[str, Tensor] = {}
+    total: Tensors = {}
     first = load_tensors(paths[0])
     for path in paths:
         for name, tensor in load_checked(path, first).items():
@@ -89,7 +89,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
         )
 
 
-def load_tensors(path: Path) -> dict[str, Tensor]:
+def load_tensors(path: Path) -> Tensors:
     """Read the tensors of a file onto the CPU; raises SynmtError if it is missing or damaged."""
     verify_file(path)
     try:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import BoolArray, IntArray
+from synmt.arrays import BoolArray, IntArray, Strings
 from synmt.parsing.stanza_internals import replaced
 from synmt.syntax.parse import Arcs
 from synmt.syntax.trees import maximum_spanning_tree
@@ -42,7 +42,7 @@ def parse_with_arcs(processor: Any, document: Any) -> tuple[Any, list[Arcs]]:
     return document, sentences if order is None else _unsorted(sentences, order)
 
 
-def joint_probabilities(arcs: FloatTable, labels: FloatTable, names: tuple[str, ...]) -> Arcs:
+def joint_probabilities(arcs: FloatTable, labels: FloatTable, names: Strings) -> Arcs:
     """Multiply the two factors for a sentence of W words, and leave out negligible products.
 
     arcs: (W+1, W+1) log-probabilities of parents up to a constant for each word; index 0 is the
@@ -105,7 +105,7 @@ def _recording(processor: Any) -> Iterator[tuple[list[Any], list[list[Arcs]]]]:
         hook.remove()
 
 
-def relation_names(vocabulary: Any) -> tuple[str, ...]:
+def relation_names(vocabulary: Any) -> Strings:
     """List the relations of Stanza's vocabulary, without its special entries."""
     from stanza.models.common.vocab import VOCAB_PREFIX_SIZE
 
@@ -113,7 +113,7 @@ def relation_names(vocabulary: Any) -> tuple[str, ...]:
 
 
 def batch_arcs(
-    batch: Sequence[Any], output: Sequence[Any], names: tuple[str, ...], *, backwards: bool
+    batch: Sequence[Any], output: Sequence[Any], names: Strings, *, backwards: bool
 ) -> list[Arcs]:
     """Read the arcs of each sentence from what Stanza's model returns for a batch.
 
@@ -137,7 +137,7 @@ def _reversed(arcs: Arcs) -> Arcs:
 
 def _unsorted(items: Sequence[T], order: Sequence[int]) -> list[T]:
     """Undo a sort; order: the original index of each item."""
-    return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]
+    return [items[place] for place in np.argsort(order)]
 
 
 def best_tree(scores: FloatTable) -> IntArray:

@@ -15,17 +15,16 @@ import hashlib
 import json
 import logging
 import sqlite3
-import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from synmt.arrays import int_pairs
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder
 from synmt.parsing.parser import OnFailure, StanzaParser
@@ -34,9 +33,8 @@ from synmt.syntax.parse import Arcs, Parse, words_at
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
-_FORMAT = 1
+_FORMAT = 2
 """The first byte of a stored tree; a tree in another format is parsed again."""
-_HEADER = struct.Struct("<III")
 MOST_TREES = 1_000_000
 _TIMEOUT = 5.0
 """Seconds to wait for another process that writes."""
@@ -113,60 +111,45 @@ class CachedParser:
 def encode_parse(parse: Parse) -> bytes:
     """Serialize a tree without its words, which are those of the line at its spans."""
     arcs = parse.arcs
-    names = {
+    values = {
+        "spans": parse.spans.tolist(),
+        "parents": parse.parents.tolist(),
         "relations": parse.relations,
         "tags": parse.tags,
-        "names": arcs and list(arcs.names),
+        "features": dict(parse.features),
+        "arcs": arcs and [column.tolist() for column in arcs.columns],
+        "names": arcs and arcs.names,
     }
-    if parse.features:
-        names["features"] = dict(parse.features)
-    text = json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
-    numbers, probabilities = [parse.spans, parse.parents], b""
-    if arcs is not None:
-        numbers += [arcs.words, arcs.parents, arcs.relations]
-        probabilities = arcs.probabilities.astype("<f4").tobytes()
-    parts = [
-        _HEADER.pack(len(text), len(parse), 0 if arcs is None else len(arcs.words)),
-        text,
-        *(array.astype("<i8").tobytes() for array in numbers),
-        probabilities,
-    ]
-    return bytes([_FORMAT]) + zlib.compress(b"".join(parts), 1)
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    return bytes([_FORMAT]) + zlib.compress(text.encode(), 1)
 
 
 def decode_parse(tree: bytes, line: str) -> Parse | None:
     """Read a tree that `encode_parse` serialized; None if it is damaged or in another format."""
     try:
         return _read(zlib.decompress(tree[1:]), line) if tree[0] == _FORMAT else None
-    except (zlib.error, struct.error, SynmtError, ValueError, LookupError, TypeError):
+    except (zlib.error, ValueError, LookupError, TypeError):
         return None
 
 
 def _read(stored: bytes, line: str) -> Parse:
-    length, count, entries = _HEADER.unpack_from(stored)
-    at = _HEADER.size + length
-    names = json.loads(stored[_HEADER.size : at])
-
-    def take(kind: str, count: int) -> npt.NDArray[Any]:
-        nonlocal at
-        array = np.frombuffer(stored, kind, count, at)
-        at += array.nbytes
-        # astype copies: the arrays of a new tree are writeable, those of bytes are not
-        return array.astype(kind[1:])
-
-    spans, parents = take("<i8", 2 * count).reshape(-1, 2), take("<i8", count)
-    arcs = None
-    if names["names"] is not None:
-        columns = [take("<i8", entries) for _ in range(3)]
-        arcs = Arcs(*columns, probabilities=take("<f4", entries), names=tuple(names["names"]))
+    values, arcs = json.loads(stored), None
+    if values["arcs"] is not None:
+        *columns, probabilities = values["arcs"]
+        arcs = Arcs(
+            *(np.array(column, dtype=np.int64) for column in columns),
+            probabilities=np.array(probabilities, dtype=np.float32),
+            names=tuple(values["names"]),
+        )
+    spans = int_pairs(values["spans"])
     return Parse(
         words_at(line, spans),
         spans,
-        parents,
-        names["relations"],
-        names["tags"],
+        np.array(values["parents"], dtype=np.int64),
+        values["relations"],
+        values["tags"],
         arcs,
-        features=names.get("features", {}),
+        features=values["features"],
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from synmt.arrays import IntPairs, Values
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
 from synmt.syntax.merging import token_tree
 from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse, words_at
@@ -37,6 +38,12 @@ _CHARACTERS = {"@-@": "-", "@/@": "/"} | {name: unescape(name) for name in _ENTI
 _ESCAPED = re.compile("|".join(map(re.escape, _CHARACTERS)))
 
 
+Parsed = tuple[Parse, str]
+"""A tree, and the reason why it is flat or joined; empty if there is none."""
+
+_Document = list[list[Values]]
+"""The words of sentences, as Stanza writes them."""
+
 _STANZAS = {"lemma": "lemma", "fine_tag": "xpos", "morphology": "feats"}
 """How Stanza calls the features of a word."""
 
@@ -47,7 +54,7 @@ class Tokens:
     line."""
 
     words: list[str]
-    spans: list[tuple[int, int]]
+    spans: IntPairs
 
     def split(self) -> list[Tokens]:
         """Split a sentence into parts of at most LONGEST words."""
@@ -93,9 +100,9 @@ def _cost(line: str) -> int:
     return max(line.count(" ") + 1, len(line) // dense)
 
 
-def split_long(sentences: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+def split_long(sentences: _Document) -> _Document:
     """Split sentences of more than LONGEST tokens into parts of LONGEST, with new word numbers."""
-    parts: list[list[dict[str, Any]]] = []
+    parts: _Document = []
     for sentence in sentences:
         for start in range(0, len(sentence), LONGEST):
             part = sentence[start : start + LONGEST]
@@ -103,9 +110,9 @@ def split_long(sentences: list[list[dict[str, Any]]]) -> list[list[dict[str, Any
     return parts
 
 
-def given_words(lines: Sequence[str]) -> list[list[dict[str, Any]]]:
+def given_words(lines: Sequence[str]) -> _Document:
     """Write the words of lines, which have a space between two, as Stanza's tokenizer would."""
-    sentences: list[list[dict[str, Any]]] = []
+    sentences: _Document = []
     for tokens, start in zip(given_tokens(lines), _starts(lines), strict=False):
         places = enumerate(zip(tokens.words, tokens.spans, strict=True), start=1)
         sentences.append(
@@ -154,7 +161,7 @@ def parses_of(
     sentences: Sequence[Any],
     arcs: Sequence[Arcs] | None = None,
     features: Collection[str] = (),
-) -> list[tuple[Parse, str]]:
+) -> list[Parsed]:
     """Make one tree for each line from Stanza's sentences: tree and failure ("" if none).
 
     lines: in Stanza's text, they were joined by two newlines.
@@ -175,7 +182,7 @@ class Analysis:
     """Stanza's analysis of a sentence, by its surface tokens; spans are positions [start, end) in
     the line."""
 
-    spans: list[tuple[int, int]]
+    spans: IntPairs
     parents: list[int]
     relations: list[str]
     tags: list[str]
@@ -202,7 +209,7 @@ def _read(sentence: Any, table: Arcs | None, offset: int, features: Collection[s
     )
 
 
-def join_analyses(line: str, sentences: list[Analysis]) -> tuple[Parse, str]:
+def join_analyses(line: str, sentences: list[Analysis]) -> Parsed:
     """Make the tree of a line from its sentences: tree and failure ("" if none)."""
     if not sentences:
         return flat_parse(line), "the parser finds no word in the line"

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Values
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_cached_json, read_json_if_there
 from synmt.files.reading import cache_folder, fingerprint
@@ -37,7 +38,7 @@ def locate(model: str, language: str) -> Path:
     model = parser_model(model, language)
     folder = folder_of(model)
     do = "Copy or download the models again"
-    resources = read_json_if_there(folder / "resources.json", dict[str, Any], do=do) or {}
+    resources = read_json_if_there(folder / "resources.json", Values, do=do) or {}
     entry = resources.get(language)
     # an alias points to the folder of another language
     if isinstance(entry, dict) and os.path.isdir(folder / str(entry.get("alias", language))):
@@ -125,9 +126,9 @@ def folder_of(model: str) -> Path:
     return Path(DEFAULT_MODEL_DIR)
 
 
-def known_resources(folder: Path) -> dict[str, Any]:
+def known_resources(folder: Path) -> Values:
     """Read the list of models in a folder; empty if there is none, or it cannot be read."""
-    return read_cached_json(folder / "resources.json", dict[str, Any]) or {}
+    return read_cached_json(folder / "resources.json", Values) or {}
 
 
 States = dict[str, list[int]]
@@ -158,7 +159,7 @@ class StoredFacts:
                 return (Path(stored["folder"]), stored["facts"]) if same else None
         return None
 
-    def store(self, folder: Path, facts: dict[str, Any], files: States) -> None:
+    def store(self, folder: Path, facts: Values, files: States) -> None:
         """Store facts with the `states_of` files before they were read; without a writable cache,
         nothing is stored."""
         with suppress(SynmtError, OSError):

@@ -13,8 +13,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from synmt.arrays import Values
 from synmt.corpora.download import RemoteFile, download_all
 from synmt.errors import SynmtError, UsageError, adding_advice, unknown_name
 from synmt.files.json_files import read_cached_json
@@ -69,10 +69,16 @@ def _fetch(folder: Path, language: str, package: str) -> None:
         with write_atomically(folder / path, binary=True) as out, open(place, "rb") as content:
             shutil.copyfileobj(content, out)
         place.unlink()
-    _write_list(folder, resources, _code(resources, language), common.DEFAULT_RESOURCES_VERSION)
+    code, old = _code(resources, language), known_resources(folder)
+    # languages that are there already keep what the old list says of their files
+    old_entries = {
+        name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()
+    }
+    values = resources | old_entries | {"resources_version": common.DEFAULT_RESOURCES_VERSION}
+    write_json(folder / "resources.json", values, indent=1, ensure_ascii=False)
 
 
-def _read_list(folder: Path, language: str) -> dict[str, Any]:
+def _read_list(folder: Path, language: str) -> Values:
     """Download the list of all models; it is kept only together with a model."""
     from stanza.resources import common
 
@@ -80,7 +86,7 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     file = RemoteFile(f"{common.DEFAULT_RESOURCES_URL.rstrip('/')}/{name}")
     with adding_advice(by_hand(folder, language)):
         [path] = download_all([file])
-    resources = read_cached_json(path, dict[str, Any])
+    resources = read_cached_json(path, Values)
     # the next download of a model reads the newest list
     path.unlink()
     if resources is None:
@@ -88,7 +94,7 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     return resources
 
 
-def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str, RemoteFile]:
+def _wanted(resources: Values, language: str, package: str) -> dict[str, RemoteFile]:
     """List the files of a language by their path in Stanza's folder, as `stanza.download` does."""
     from stanza.resources import common
 
@@ -113,7 +119,7 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
     return files
 
 
-def _code(resources: dict[str, Any], language: str) -> str:
+def _code(resources: Values, language: str) -> str:
     """Follow the alias of a language, such as `zh` for `zh-hans`; raises UsageError for one without
     a parser."""
     entries = {name: entry for name, entry in resources.items() if isinstance(entry, dict)}
@@ -139,14 +145,3 @@ def _unknown_language(language: str, languages: Iterable[str]) -> UsageError:
     # the multilingual package only recognizes languages
     names = sorted(set(languages) - {"multilingual"})
     return unknown_name("language", language, names, where="Stanza's parsers")
-
-
-def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:
-    """Write the list; languages that are there already keep what the old list says of their
-    files."""
-    old = known_resources(folder)
-    old_entries = {
-        name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()
-    }
-    values = resources | old_entries | {"resources_version": version}
-    write_json(folder / "resources.json", values, indent=1, ensure_ascii=False)

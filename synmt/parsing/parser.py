@@ -10,12 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Values
 from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.parallel.threads import chosen_cores
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
-from synmt.parsing.lines import batches, unreadable
+from synmt.parsing.lines import Parsed, batches, unreadable
 from synmt.parsing.models import StoredFacts
 from synmt.parsing.official import fetch
 from synmt.parsing.stanza_internals import checked_version
@@ -98,18 +99,14 @@ class StanzaParser:
             pretokenized=bool(identity.get("pretokenized")),
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Values:
         models = ("_pipeline", "_direct")
         return {key: value for key, value in vars(self).items() if key not in models}
 
-    @property
-    def identity(self) -> dict[str, Any]:
+    @cached_property
+    def identity(self) -> Values:
         """What determines the trees (backend, language, package, version, hashes of model files),
         and their origin."""
-        return dict(self._identity)
-
-    @cached_property
-    def _identity(self) -> dict[str, Any]:
         return {
             "backend": "stanza",
             "model": self.model,
@@ -120,7 +117,7 @@ class StanzaParser:
         }
 
     @cached_property
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> Values:
         """What the folder of the models and Stanza say, stored for later processes."""
         version = checked_version()
         with self._naming_model():
@@ -164,7 +161,7 @@ class StanzaParser:
 
     def _with(self, **values: Any) -> StanzaParser:
         other = copy.copy(self)
-        other.__dict__.update(values, _identity={**self._identity, **values})
+        other.__dict__.update(values, identity={**self.identity, **values})
         return other
 
     @property
@@ -182,7 +179,7 @@ class StanzaParser:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""
         if direct := self.__dict__.get("_direct"):
             direct.forget()
-        parsed: dict[str, tuple[Parse, str]] = {}
+        parsed: dict[str, Parsed] = {}
         for line in lines:
             if (reason := unreadable(line)) or not without_whitespace(line):
                 parsed[line] = flat_parse(line), reason
@@ -208,7 +205,7 @@ class StanzaParser:
                 on_failure(index, parsed[line][1])
         return [parsed[line][0] for line in lines]
 
-    def _parse_batch(self, batch: list[str]) -> list[tuple[Parse, str]]:
+    def _parse_batch(self, batch: list[str]) -> list[Parsed]:
         """Parse a batch: tree and failure of each line. If Stanza fails, parse its halves; a single
         line is flat."""
         try:
@@ -228,7 +225,7 @@ class StanzaParser:
         middle = len(batch) // 2
         return self._parse_batch(batch[:middle]) + self._parse_batch(batch[middle:])
 
-    def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
+    def _run(self, batch: list[str]) -> list[Parsed]:
         arcs, pretokenized = self.arcs, self.pretokenized
         if not self.features and self._direct is not None and self._direct.reads(batch):
             return self._direct.parse(batch, arcs=arcs, pretokenized=pretokenized)

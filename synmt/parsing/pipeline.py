@@ -8,10 +8,10 @@ from typing import Any
 
 from synmt.errors import unknown_name
 from synmt.parsing.arcs import best_tree, parse_with_arcs
-from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
+from synmt.parsing.lines import LONGEST, Parsed, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS
 from synmt.parsing.stanza_internals import checked_version, isolated, replaced, without_optimizers
-from synmt.syntax.parse import Parse, evenly_spaced
+from synmt.syntax.parse import evenly_spaced
 
 
 def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
@@ -110,7 +110,7 @@ def run(
     arcs: bool,
     pretokenized: bool = False,
     features: Collection[str] = (),
-) -> list[tuple[Parse, str]]:
+) -> list[Parsed]:
     """Parse lines: tree and failure ("" if none) of each.
 
     pretokenized: the lines are words with a space between two; no word is split or joined.

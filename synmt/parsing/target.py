@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from synmt.arrays import Values
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import Count, read_cached_json
 from synmt.files.writing import is_stream
@@ -22,7 +22,7 @@ class Summary:
     input, output: SHA-256 of the text, and of the file of trees.
     """
 
-    parser: dict[str, Any]
+    parser: Values
     fingerprint: str
     lines: Count
     words: Count

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synmt.arrays import Values
 from synmt.errors import SynmtError, UsageError
 from synmt.files.writing import write_atomically
 
@@ -68,7 +69,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def series_style(index: int) -> dict[str, Any]:
+def series_style(index: int) -> Values:
     """Choose colour and marker of one of several series; the first, INK, is for the baseline.
 
     Of 64 series, no two have the same colour and marker.
@@ -110,23 +111,22 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def save_figure(draw: Callable[[], Figure], path: Path) -> None:
-    """Draw a figure in the common style into a file.
+def save_figure(draw: Callable[[], Figure], path: Path | None) -> None:
+    """Draw a figure in the common style into a file, if there is one.
 
     An SVG file has all characters: it contains text, and the program that shows it finds the fonts.
     """
     check_plot(path)
-    drawn = _render(draw, path.suffix.lstrip(".").lower())
+    if path is None:
+        return
+    drawn = rendered(draw, path.suffix.lstrip(".").lower())
     with write_atomically(path, binary=True) as stream:
         stream.write(drawn)
 
 
-def svg_of(draw: Callable[[], Figure], least: float = 0) -> str:
-    """Draw a figure in the common style as SVG, at least this wide, in inches."""
-    return _render(draw, "svg", least).decode("utf-8")
-
-
-def _render(draw: Callable[[], Figure], kind: str, least: float = 0) -> bytes:
+def rendered(draw: Callable[[], Figure], kind: str, least: float = 0) -> bytes:
+    """Draw a figure in the common style as a picture of a kind, such as `svg`, at least this wide,
+    in inches."""
     import matplotlib
 
     dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()

@@ -93,7 +93,9 @@ def _part(part: Part) -> str:
     if isinstance(part, Figure):
         return _figure(part)
     if isinstance(part, TextBlock):
-        return _markup("".join(map(paragraph, part.lines)) if part.html is None else part.html)
+        from markupsafe import Markup
+
+        return Markup("".join(map(paragraph, part.lines)) if part.html is None else part.html)
     titles, rows = [column.title for column in part.columns], shown_rows(part)
     kinds = [column.kind for column in part.columns]
     # a tested difference, its interval and its p-value
@@ -117,12 +119,6 @@ def _macro(name: str, *values: Any) -> str:
     return getattr(template().module, name)(*values)
 
 
-def _markup(html: str) -> str:
-    from markupsafe import Markup
-
-    return Markup(html)
-
-
 def paragraph(text: str, *, faint: bool = False) -> str:
     """Write a paragraph of plain text; explanations are faint."""
     return _macro("paragraph", text, faint)
@@ -130,11 +126,12 @@ def paragraph(text: str, *, faint: bool = False) -> str:
 
 def _figure(figure: Figure) -> str:
     """Draw a figure into the page; without matplotlib, the page has only the caption."""
-    from synmt.reporting.figures import has_matplotlib, svg_of
+    from synmt.reporting.figures import has_matplotlib, rendered
 
     if not has_matplotlib():
         return paragraph(f"{figure.caption} (no figure: matplotlib is not installed)", faint=True)
-    return picture(svg_of(figure.draw, _WIDTH), caption=figure.caption, chart=True)
+    svg = rendered(figure.draw, "svg", _WIDTH).decode("utf-8")
+    return picture(svg, caption=figure.caption, chart=True)
 
 
 def picture(svg: str, *, caption: str, chart: bool = False) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
+from synmt.arrays import Values
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
@@ -117,7 +119,7 @@ class Table(Shown):
         about = [f"{column.title}: {column.about}" for column in self.columns if column.about]
         return [*dict.fromkeys(about), *self.notes]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Values:
         """Return plain values: one object for each row."""
         rows = [dict(zip(self.places, map(plain, row), strict=True)) for row in self.rows]
         return {"title": self.title, "rows": rows, "notes": self.explanations()}
@@ -180,7 +182,7 @@ class Report(Shown):
         """Its tables, in order."""
         return [part for part in self.parts if isinstance(part, Table)]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Values:
         """Return plain values: the facts, then the tables."""
         return {
             "title": self.title,

@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from synmt.arrays import Values
 from synmt.errors import SynmtError, UsageError, did_you_mean, plain_message
 from synmt.files.language import ranked_languages
 from synmt.parsing.stanza_internals import language_name
@@ -163,7 +164,7 @@ class App:
         most = self.options.max_characters
         return HTTPException(413, f"The text is too long. Allowed: {most:,} characters.")
 
-    async def translate(self, asked: Translate) -> dict[str, Any]:
+    async def translate(self, asked: Translate) -> Values:
         """Translate texts with the first run that has the languages."""
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
         self._check_size(texts)
@@ -178,16 +179,16 @@ class App:
         versions = list[list[str]]()
         for of_text in parts:
             found = [next(translations).candidates for _ in of_text]
-            versions.append(
-                [
-                    rejoin(of_text, [_nth(candidates, number) for candidates in found])
-                    for number in range(count)
-                ]
+            chosen = (
+                # a line without text has no candidates
+                [some[min(number, len(some) - 1)].text if some else "" for some in found]
+                for number in range(count)
             )
+            versions.append([rejoin(of_text, translated) for translated in chosen])
         first = [version for version, *_ in versions]
         others = [list(dict.fromkeys(rest)) for _, *rest in versions]
         is_one = isinstance(asked.q, str)
-        answer: dict[str, Any] = {"translatedText": first[0] if is_one else first}
+        answer: Values = {"translatedText": first[0] if is_one else first}
         if asked.alternatives:
             answer["alternatives"] = others[0] if is_one else others
         if detected:
@@ -205,18 +206,18 @@ class App:
             allowed=f"Served: {'; '.join(dict.fromkeys(pairs))}",
         )
 
-    async def detect(self, asked: Detect) -> list[dict[str, Any]]:
+    async def detect(self, asked: Detect) -> list[Values]:
         """Rank the languages that a text may be in, as py3langid does."""
         self._check_size([asked.q])
         return [_guess(*ranked) for ranked in ranked_languages(asked.q)[:5]]
 
-    def _detected(self, text: str) -> dict[str, Any]:
+    def _detected(self, text: str) -> Values:
         """Choose the most probable one of the source languages of the runs."""
         shares = dict(ranked_languages(text))
         best = max((one.source for one in self.served), key=lambda code: shares.get(code, 0.0))
         return _guess(best, shares.get(best, 0.0))
 
-    async def explain(self, asked: Explain) -> dict[str, Any]:
+    async def explain(self, asked: Explain) -> Values:
         """Translate a sentence with one run, with a tree that may be another one."""
         self._check_size([asked.q])
         names = {served.name: served for served in self.served}
@@ -241,7 +242,7 @@ class App:
             **explanation.to_json(),
         }
 
-    def languages(self) -> list[dict[str, Any]]:
+    def languages(self) -> list[Values]:
         """List source languages with their targets, and the targets themselves."""
         targets: dict[str, list[str]] = {}
         for served in self.served:
@@ -252,7 +253,7 @@ class App:
                 targets.setdefault(target, [])
         return [{**_language(code), "targets": of_code} for code, of_code in targets.items()]
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Values:
         """Say what a page needs to know."""
         first, needs_key = self.served[0], bool(self.options.api_key)
 
@@ -279,17 +280,12 @@ class App:
         }
 
 
-def _guess(code: str, share: float) -> dict[str, Any]:
+def _guess(code: str, share: float) -> Values:
     return {"language": code, "confidence": round(100 * share, 1)}
 
 
 def _language(code: str) -> dict[str, str]:
     return {"code": code, "name": language_name(code)}
-
-
-def _nth(candidates: Sequence[Any], number: int) -> str:
-    """Return the text of one of the candidates, or of the last; a line without text has none."""
-    return candidates[min(number, len(candidates) - 1)].text if candidates else ""
 
 
 def _checked(model: type[T], fields: Any) -> T:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from synmt import __version__
+from synmt.arrays import Values
 
 
 class _Asked(BaseModel):
@@ -55,7 +56,7 @@ class Explain(_Asked):
 _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}}
 
 
-def description() -> dict[str, Any]:
+def description() -> Values:
     """Describe the interface in OpenAPI 3.1."""
     asked: dict[str, tuple[type[_Asked], str]] = {
         "/translate": (Translate, "Translate text."),
@@ -72,7 +73,7 @@ def description() -> dict[str, Any]:
         "4XX": {"description": "What is wrong with the request.", "content": _json(_ERROR)},
         "503": {"description": "It took too long.", "content": _json(_ERROR)},
     }
-    paths: dict[str, Any] = {
+    paths: Values = {
         path: {"get": {"summary": summary, "responses": replies}} for path, summary in told.items()
     }
     for path, (model, summary) in asked.items():
@@ -90,5 +91,5 @@ def description() -> dict[str, Any]:
 _FORM = "application/x-www-form-urlencoded"
 
 
-def _json(schema: dict[str, Any]) -> dict[str, Any]:
+def _json(schema: Values) -> Values:
     return {"application/json": {"schema": schema}}

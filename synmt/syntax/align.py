@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from synmt.arrays import IntArray, int_pairs
+from synmt.arrays import IntArray, IntPairs, int_pairs
 from synmt.errors import SynmtError
 from synmt.syntax.parse import CHARACTER, without_whitespace
 
@@ -20,7 +20,7 @@ def place_words(line: str, words: Sequence[str], *, where: str) -> IntArray:
 
     where: names the tree in the message.
     """
-    spans: list[tuple[int, int]] = []
+    spans: IntPairs = []
     end = 0
     for number, word in enumerate(words, start=1):
         start = end = _next_character(line, end)

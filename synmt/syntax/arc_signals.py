@@ -30,41 +30,26 @@ from synmt.syntax.signals import Signal
 Table = Callable[[Parse, Groups], FloatArray]
 
 
-def arcs(groups: Groups | None, *, split: bool = False) -> Signal:
-    """Make the signal with the parser's probabilities: (G, T, T).
-
-    groups: of relations, one table each; None makes one table of all relations.
-    split: whether to divide by the number of the parent's pieces, so that a row has the same sum
-        over pieces as over words.
-    """
-    return _signal("arcs", "arcs", arc_table, groups, split)
-
-
-def tree_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
-    """Make the signal with 1 at the arcs of the tree and 0 elsewhere: (G, T, T); options as in
-    `arcs`."""
-    return _signal("tree_arcs", "relations", tree_table, groups, split)
-
-
-def uniform_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
-    """Make the signal in which all parents and groups are equally likely: (G, T, T); options as in
-    `arcs`."""
-    return _signal("uniform_arcs", "words", uniform_table, groups, split)
-
-
 def _signal(
     kind: str,
     needs: Literal["words", "relations", "arcs"],
     table: Table,
     groups: Groups | None,
-    split: bool,
+    *,
+    split: bool = False,
 ) -> Signal:
+    """Make the signal of a table: (G, T, T).
+
+    groups: of relations, one table each; None makes one table of all relations.
+    split: whether to divide by the number of the parent's pieces, so that a row has the same sum
+        over pieces as over words.
+    """
     name = f"{kind}.{fingerprint(groups, split)}"
     groups = ((REST,),) if groups is None else groups
     # a relation in two groups is refused at once
     group_numbers(groups)
     compute = partial(_over_pieces, table=table, groups=groups, split=split)
-    return Signal(name, needs=needs, compute=compute, pad=0)
+    return Signal(name, needs, compute, pad=0)
 
 
 def arc_table(parse: Parse, groups: Groups) -> FloatArray:
@@ -83,6 +68,14 @@ def uniform_table(parse: Parse, groups: Groups) -> FloatArray:
     """Spread the probability of each word's arcs over all parents and groups: (G, W, W)."""
     words, tables = len(parse), len(groups)
     return np.full((tables, words, words), 1 / max(words * tables, 1), dtype=np.float32)
+
+
+arcs = partial(_signal, "arcs", "arcs", arc_table)
+"""Makes the signal with the parser's probabilities, by groups of relations."""
+tree_arcs = partial(_signal, "tree_arcs", "relations", tree_table)
+"""Makes the signal with 1 at the arcs of the tree and 0 elsewhere."""
+uniform_arcs = partial(_signal, "uniform_arcs", "words", uniform_table)
+"""Makes the signal in which all parents and groups are equally likely."""
 
 
 def _dense(sparse: Arcs, groups: Groups, words: int) -> FloatArray:

@@ -146,12 +146,11 @@ def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations:
 
 def _concatenated(parts: Sequence[Arcs]) -> Arcs:
     names = tuple(dict.fromkeys(name for arcs in parts for name in arcs.names))
-    columns: list[tuple[npt.NDArray[Any], ...]] = []
+    columns = []
     for arcs in parts:
         numbers = np.array([names.index(name) for name in arcs.names], dtype=np.int64)
-        columns.append((arcs.words, arcs.parents, numbers[arcs.relations], arcs.probabilities))
-    words, parents, relations, probabilities = map(np.concatenate, zip(*columns, strict=True))
-    return Arcs(words, parents, relations, probabilities, names)
+        columns.append(replace(arcs, relations=numbers[arcs.relations]).columns)
+    return Arcs(*map(np.concatenate, zip(*columns, strict=True)), names=names)
 
 
 def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> Arcs:
@@ -177,8 +176,7 @@ def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
     if arcs is None:
         return [""] * words
     texts: list[list[str]] = [[] for _ in range(words)]
-    columns = (arcs.words, arcs.parents, arcs.relations, arcs.probabilities)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
+    rows = zip(*(column.tolist() for column in arcs.columns), strict=True)
     for word, parent, relation, probability in rows:
         head = 0 if parent == word else parent + 1
         texts[word].append(f"{head}:{arcs.names[relation]}:{probability:.4g}")
@@ -205,8 +203,8 @@ def read_arcs(miscs: Sequence[str], where: str) -> Arcs | None:
             )
         for (parent, relation), probability in entries.items():
             rows.append((word, parent, names.setdefault(relation, len(names)), probability))
-    words, parents, relations, probabilities = map(np.array, zip(*rows, strict=True))
-    return Arcs(words, parents, relations, probabilities.astype(np.float32), tuple(names))
+    *columns, probabilities = map(np.array, zip(*rows, strict=True))
+    return Arcs(*columns, probabilities=probabilities.astype(np.float32), names=tuple(names))
 
 
 def _entries(texts: Sequence[str], word: int, words: int) -> dict[tuple[int, str], float]:

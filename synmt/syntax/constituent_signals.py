@@ -115,6 +115,6 @@ def merges(parse: Parse, word_of: IntArray) -> IntArray:
     return table
 
 
-BOUNDARIES = Signal("boundaries", needs="constituents", compute=boundaries, pad=0)
-SPLITS = Signal("splits", needs="constituents", compute=splits, pad=0)
-MERGES = Signal("merges", needs="constituents", compute=merges, pad=-1)
+BOUNDARIES = Signal("boundaries", "constituents", boundaries, pad=0)
+SPLITS = Signal("splits", "constituents", splits, pad=0)
+MERGES = Signal("merges", "constituents", merges, pad=-1)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from synmt.arrays import IntArray, int_pairs
+from synmt.arrays import IntArray, IntPairs, int_pairs
 from synmt.errors import SynmtError
 from synmt.syntax.align import place_words
 from synmt.syntax.parse import Parse, words_at
@@ -55,7 +55,7 @@ def read_brackets(text: str) -> tuple[list[str], IntArray]:
     """Read the words and the constituents of a line of brackets; raises ValueError for what is not
     in brackets."""
     words: list[str] = []
-    spans: list[tuple[int, int]] = []
+    spans: IntPairs = []
     opened: list[int] = []
     for token in _TOKEN.findall(text):
         if token.startswith("("):
@@ -76,7 +76,7 @@ def ordered(spans: Iterable[Sequence[int]]) -> IntArray:
     """Order spans, once each, an outer one before an inner one, and drop those of one word or none:
     (N, 2)."""
     longer = {(start, end) for start, end in spans if end - start > 1}
-    return _as_array(sorted(longer, key=lambda span: (span[0], -span[1])))
+    return int_pairs(sorted(longer, key=lambda span: (span[0], -span[1])))
 
 
 def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
@@ -128,7 +128,7 @@ def right_binary(spans: IntArray, words: int) -> IntArray:
     What is in no constituent, and the parts of a line with several trees, are parts of the whole
     line.
     """
-    merges: list[tuple[int, int]] = []
+    merges: IntPairs = []
     # of the largest node that begins at a word: itself, and where it ends
     node, end = list(range(words)), list(range(1, words + 1))
     for start, stop in reversed([(0, words), *spans.tolist()]):
@@ -141,7 +141,7 @@ def right_binary(spans: IntArray, words: int) -> IntArray:
             parts[-1] = words + len(merges) - 1
         if parts:
             node[start], end[start] = parts[-1], stop
-    return _as_array(merges)
+    return int_pairs(merges)
 
 
 def binary_dependencies(parents: Sequence[int]) -> IntArray:
@@ -156,7 +156,7 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
     for word, parent in enumerate(parents):
         if word != parent:
             below[parent].append(word)
-    merges: list[tuple[int, int]] = []
+    merges: IntPairs = []
     node = list(range(len(parents)))
     for parent in sorted(below, key=lambda word: -depth[word]):
         left = [word for word in below[parent] if word < parent]
@@ -165,7 +165,7 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
                 (node[parent], node[word]) if parent < word else (node[word], node[parent])
             )
             node[parent] = len(parents) + len(merges) - 1
-    return _as_array(merges)
+    return int_pairs(merges)
 
 
 def heights(merges: IntArray) -> list[int]:
@@ -175,7 +175,3 @@ def heights(merges: IntArray) -> list[int]:
     for left, right in merges.tolist():
         heights.append(1 + max(heights[left], heights[right]))
     return heights[words:]
-
-
-def _as_array(merges: list[tuple[int, int]]) -> IntArray:
-    return int_pairs(merges)

@@ -97,7 +97,15 @@ def _replacement(parse: Parse, kind: ControlKind, random: np.random.Generator) -
         return with_parents(parse, np.minimum(words + 1, len(parse) - 1))
     if kind == "right":
         return with_parents(parse, np.maximum(words - 1, 0))
-    return _shuffled(parse, random) if kind == "shuffled" else parse
+    if kind == "none":
+        return parse
+    # each word i of the tree moves to position[i]
+    position = random.permutation(len(parse))  # (W,)
+    parents = np.empty_like(parse.parents)  # (W,)
+    parents[position] = position[parse.parents]
+    relations = np.empty(len(parse), dtype=object)  # (W,)
+    relations[position] = parse.relations
+    return replace(parse, parents=parents, relations=relations.tolist())
 
 
 def with_heads(parse: Parse, heads: Sequence[int]) -> Parse:
@@ -123,16 +131,6 @@ def with_parents(parse: Parse, parents: IntArray) -> Parse:
 
 def _root(parents: IntArray) -> int:
     return int((parents == np.arange(len(parents))).argmax())
-
-
-def _shuffled(parse: Parse, random: np.random.Generator) -> Parse:
-    """Move each word i of the tree to position[i]."""
-    position = random.permutation(len(parse))  # (W,)
-    parents = np.empty_like(parse.parents)  # (W,)
-    parents[position] = position[parse.parents]
-    relations = np.empty(len(parse), dtype=object)  # (W,)
-    relations[position] = parse.relations
-    return replace(parse, parents=parents, relations=relations.tolist())
 
 
 def _rewired(parents: IntArray, probability: float, random: np.random.Generator) -> IntArray:

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Strings
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import FEATURES, SCENES, Parse
 from synmt.syntax.signals import (
@@ -30,7 +30,7 @@ from synmt.syntax.signals import (
 
 FeatureName = Literal["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
 
-FeatureValues = Mapping[str, tuple[str, ...]]
+FeatureValues = Mapping[str, Strings]
 """The values of each learned feature in the training text, most frequent first."""
 
 STORED = ("case", *FEATURES, SCENES)
@@ -97,13 +97,13 @@ def _learned(
 
 
 @cache
-def _numbered(values: tuple[str, ...]) -> dict[str, int]:
+def _numbered(values: Strings) -> dict[str, int]:
     return {value: number for number, value in enumerate(values, start=1)}
 
 
-TAG = Signal("tag", needs="tags", compute=_tags, pad=0)
-CASE = Signal("case", needs="case", compute=_cases, pad=0)
-SUBWORD = Signal("subword", needs="words", compute=places_of_pieces, pad=0)
+TAG = Signal("tag", "tags", _tags, pad=0)
+CASE = Signal("case", "case", _cases, pad=0)
+SUBWORD = Signal("subword", "words", places_of_pieces, pad=0)
 
 
 def feature_signal(name: FeatureName, *, most: int) -> Signal:
@@ -174,4 +174,4 @@ def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
     return result
 
 
-SAME_SCENE = Signal("same_scene", needs="scenes", compute=same_scene, pad=1)
+SAME_SCENE = Signal("same_scene", "scenes", same_scene, pad=1)

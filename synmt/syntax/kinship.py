@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Strings
 from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN
@@ -65,7 +65,7 @@ def signed_steps(parse: Parse, word_of: IntArray) -> IntArray:
     return over_pieces(signed, word_of, NO_STEPS)  # (T, T)
 
 
-def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | None) -> IntArray:
+def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: Strings | None) -> IntArray:
     """Number the arc between the words of every two pieces, by direction and relation: (T, T).
 
     0 if no arc joins them; l where the key's word is the parent of the query's word, with relation
@@ -83,24 +83,24 @@ def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | N
     return over_pieces(numbers, word_of, 0)  # (T, T)
 
 
-def edge_kinds(names: tuple[str, ...] | None) -> int:
+def edge_kinds(names: Strings | None) -> int:
     """Count the numbers that `edges` can give to a pair: no arc, and two directions of each
     relation."""
     return 3 if names is None else 1 + 2 * (len(names) + 1)
 
 
-def edges(names: tuple[str, ...] | None) -> Signal:
+def edges(names: Strings | None) -> Signal:
     """Make the signal that numbers arcs: of one relation if there are no names, otherwise with the
     number of each."""
     compute = partial(arcs_of_pairs, names=names)
     name = "edges" if names is None else f"edges.{fingerprint(names)}"
     needs = "parents" if names is None else "relations"
-    return Signal(name, needs=needs, compute=compute, pad=0)
+    return Signal(name, needs, compute, pad=0)
 
 
-DEPTH = Signal("depth", needs="parents", compute=depth, pad=-1)
-KINSHIP = Signal("kinship", needs="parents", compute=kinship, pad=KINDS.index("none"))
-SIGNED_STEPS = Signal("signed_steps", needs="parents", compute=signed_steps, pad=NO_STEPS)
+DEPTH = Signal("depth", "parents", depth, pad=-1)
+KINSHIP = Signal("kinship", "parents", kinship, pad=KINDS.index("none"))
+SIGNED_STEPS = Signal("signed_steps", "parents", signed_steps, pad=NO_STEPS)
 
 
 # label paths: words and arcs of the tree on the way from one word to another (Cai & Lam, 2020)

@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 
 import numpy as np
 
-from synmt.arrays import BoolArray, FloatArray, IntArray, int_pairs
+from synmt.arrays import Array, BoolArray, FloatArray, IntArray, Strings, int_pairs
 
 _CHARACTERS = r"\s\x00-\x1f\x7f-\x9f"
 WHITESPACE = re.compile(f"[{_CHARACTERS}]")
@@ -48,16 +48,16 @@ class Arcs:
     parents: IntArray
     relations: IntArray
     probabilities: FloatArray
-    names: tuple[str, ...]
+    names: Strings
+
+    @property
+    def columns(self) -> tuple[Array, ...]:
+        """Words, parents, relations and probabilities: (N,) each."""
+        return self.words, self.parents, self.relations, self.probabilities
 
     def __getitem__(self, entries: IntArray | BoolArray) -> Arcs:
         """Select entries by indices or by a mask."""
-        words, parents, relations = (
-            self.words[entries],
-            self.parents[entries],
-            self.relations[entries],
-        )
-        return Arcs(words, parents, relations, self.probabilities[entries], self.names)
+        return Arcs(*(column[entries] for column in self.columns), names=self.names)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Arcs) and self._values() == other._values()

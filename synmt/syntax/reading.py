@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from synmt.arrays import Strings
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.controls import UNCHANGED, Control
 from synmt.syntax.feature_signals import STORED
@@ -32,7 +33,7 @@ class Reading:
         return any(signal.needs == "arcs" for signal in self.signals)
 
     @property
-    def of_parser(self) -> tuple[str, ...]:
+    def of_parser(self) -> Strings:
         """List the features of words that the parser has to give."""
         return tuple(name for name in needed_features(self.signals) if name in FEATURES)
 
@@ -52,7 +53,7 @@ def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
     return Reading(signals, control, certain=parser.control != "none", constituents=constituents)
 
 
-def needed_features(signals: Sequence[Signal]) -> tuple[str, ...]:
+def needed_features(signals: Sequence[Signal]) -> Strings:
     """List what an annotation has to store for signals: those of STORED that they need."""
     needed = {signal.needs for signal in signals}
     return tuple(name for name in STORED if name in needed)

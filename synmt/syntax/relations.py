@@ -35,13 +35,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Strings
 from synmt.errors import UsageError
 
-Groups = tuple[tuple[str, ...], ...]
+Groups = tuple[Strings, ...]
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _names(text: str) -> Strings:
     return tuple(text.split())
 
 
@@ -117,7 +117,7 @@ REST = "rest"
 # all sentences of a shard have the same names; the arcs of a tree have different names in each
 # sentence
 @lru_cache(maxsize=1024)
-def groups_of(relations: tuple[str, ...], groups: Groups) -> IntArray:
+def groups_of(relations: Strings, groups: Groups) -> IntArray:
     """Find the group of every relation: R names -> (R,), read-only since it is cached."""
     numbers = np.array(
         [group_of(relation, groups) for relation in relations], dtype=np.int64

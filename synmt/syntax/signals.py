@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.arrays import Array, FloatArray, IntArray
+from synmt.arrays import Array, FloatArray, IntArray, Strings
 from synmt.errors import UsageError
 from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
@@ -66,6 +66,9 @@ class Signal:
     def table_name(self, number: int) -> str:
         """Name one of its tables in a batch."""
         return f"{self.name}.table{number}"
+
+
+Signals = tuple[Signal, ...]
 
 
 def word_middles(word_of: IntArray, words: int) -> FloatArray:
@@ -177,7 +180,7 @@ def numbers_of_values(
     return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
 
 
-def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ...]) -> IntArray:
+def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: Strings) -> IntArray:
     """Number the relation of every piece's word: (T,).
 
     0 for specials; 1 + the index in names, of the whole relation if it is there, otherwise without
@@ -202,24 +205,24 @@ def needs_parents(signals: Iterable[Signal]) -> bool:
     )
 
 
-PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)
-PARENT_FIRST = Signal("parent_first", needs="parents", compute=parent_first, pad=0)
-PARENT_CHAIN = Signal("parent_chain", needs="parents", compute=parent_chain, pad=0)
-WORD = Signal("word", needs="words", compute=words_of_pieces, pad=-1)
-DISTANCE = Signal("distance", needs="parents", compute=distance, pad=0)
+PARENT_MIDDLE = Signal("parent_middle", "parents", parent_middle, pad=0.0)
+PARENT_FIRST = Signal("parent_first", "parents", parent_first, pad=0)
+PARENT_CHAIN = Signal("parent_chain", "parents", parent_chain, pad=0)
+WORD = Signal("word", "words", words_of_pieces, pad=-1)
+DISTANCE = Signal("distance", "parents", distance, pad=0)
 
 
-def relation_signal(names: tuple[str, ...] = KNOWN) -> Signal:
+def relation_signal(names: Strings = KNOWN) -> Signal:
     """Make the signal that numbers relations by their index in a list; lists have different names
     in batches."""
     # names that occur twice are refused at once
     _numbers(names)
     name = "relation" if names == KNOWN else f"relation.{fingerprint(names)}"
-    return Signal(name, needs="labels", compute=partial(relations_of_pieces, names=names), pad=0)
+    return Signal(name, "labels", partial(relations_of_pieces, names=names), pad=0)
 
 
 @lru_cache(maxsize=64)
-def _numbers(names: tuple[str, ...]) -> dict[str, int]:
+def _numbers(names: Strings) -> dict[str, int]:
     numbers = {name: number for number, name in enumerate(names, start=1)}
     if len(numbers) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import BoolArray, DoubleArray, IntArray, int_pairs
+from synmt.arrays import BoolArray, DoubleArray, IntArray, IntPairs, int_pairs
 from synmt.syntax.parse import Parse
 
 
@@ -34,11 +34,9 @@ def ancestors(parents: IntArray) -> BoolArray:
     """Find the ancestors of each word: (W,) -> (W, W), [i, j] is True if j is i or an ancestor of
     i."""
     above = np.eye(len(parents), dtype=np.bool_)  # (W, W)
-    jump = parents  # (W,)
     # a row with the next n ancestors, joined with the row of the n-th one, has 2n of them
-    for _ in range(_doublings(len(parents))):
+    for jump in _jumps(parents):
         above |= above[jump]
-        jump = jump[jump]
     return above
 
 
@@ -83,7 +81,7 @@ def linearise_with_words(parse: Parse) -> LinearisedTree:
     `(root (nsubj (det The ) monkey ) eats (obj (det a ) banana ) )`, as the source of a
     translation.
     """
-    tokens, spans, end = list[str](), list[tuple[int, int]](), 0
+    tokens, spans, end = list[str](), IntPairs(), 0
     for token, word in _brackets(parse):
         # a bracket covers nothing after the word before it
         start, end = (end, end) if word is None else parse.spans[word].tolist()
@@ -134,23 +132,25 @@ def tree_of_map(targets: IntArray) -> IntArray:
 
 def _repeat(targets: IntArray) -> IntArray:
     """Apply a map at least W times, so that every word reaches a cycle: (W,) -> (W,)."""
-    for _ in range(_doublings(len(targets))):
-        targets = targets[targets]
+    for jump in _jumps(targets):
+        targets = jump[jump]
     return targets
 
 
-def _doublings(words: int) -> int:
-    """Count how often 1 must be doubled to reach the number of words."""
-    return max(words - 1, 0).bit_length()
+def _jumps(targets: IntArray) -> Iterator[IntArray]:
+    """Yield a map from words to words applied once, twice, four times …, less than W times:
+    (W,) each."""
+    for _ in range(max(len(targets) - 1, 0).bit_length()):
+        yield targets
+        targets = targets[targets]
 
 
 def depths(parents: Sequence[int] | IntArray) -> IntArray:
     """Count each word's steps to its root: (W,) -> (W,)."""
-    jump = np.asarray(parents, dtype=np.int64)
-    steps = (jump != np.arange(len(jump))).astype(np.int64)  # (W,)
-    for _ in range(_doublings(len(jump))):
+    above = np.asarray(parents, dtype=np.int64)
+    steps = (above != np.arange(len(above))).astype(np.int64)  # (W,)
+    for jump in _jumps(above):
         steps += steps[jump]
-        jump = jump[jump]
     return steps
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -141,7 +141,10 @@ class _Text:
             # to load a tokenizer in more processes takes longer than to tokenize two shards
             processes = process_count(len(shards)) if len(shards) > 2 else 1
             with progress(f"tokenize {self.path.name}", lines, "lines") as advance:
-                missing = _missing(source, shards)
+                text = read_lines(source)
+                texts = iter(lambda: list(islice(text, _SHARD_LINES)), [])
+                pairs = zip(shards, texts, strict=True)
+                missing = (pair for pair in pairs if not pair[0].is_file())
                 for written in in_processes(
                     _tokenize_shard, tokenize, missing, processes, where=parts
                 ):
@@ -151,15 +154,6 @@ class _Text:
                     with open(path, "rb") as stream:
                         shutil.copyfileobj(stream, out)
             shutil.rmtree(parts, ignore_errors=True)
-
-
-def _missing(source: Path, shards: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
-    """Yield each shard that does not exist, with its lines."""
-    lines = read_lines(source)
-    for path in shards:
-        lines_of_shard = list(islice(lines, _SHARD_LINES))
-        if not path.is_file():
-            yield path, lines_of_shard
 
 
 def _tokenize_shard(

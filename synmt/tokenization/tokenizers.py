@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Strings, Values
 from synmt.errors import SynmtError
 from synmt.files.reading import stored_sha256
 from synmt.parsing import models, pipeline
@@ -41,12 +42,12 @@ class Tokenizer(ABC):
     space: what `char` writes for a space.
     """
 
-    packages: tuple[str, ...] = ()
+    packages: Strings = ()
 
     def __init__(self, recipe: TextRecipe, language: str, parser: ParserRecipe, space: str) -> None:
         self.recipe, self.language, self.parser, self.space = recipe, language, parser, space
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Values:
         # a worker process loads its own tokenizer
         return {key: value for key, value in self.__dict__.items() if key != "_loaded"}
 
@@ -81,7 +82,7 @@ class Tokenizer(ABC):
             ) from None
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         """What determines the words: name, language, options and versions of packages."""
         options = {key: True for key in ("split_hyphens", "escape") if getattr(self.recipe, key)}
         versions = {name: version(name) for name in self.packages}
@@ -174,7 +175,7 @@ class KyteaTokenizer(Tokenizer):
         return os.environ.get("KYTEA_MODEL", "")
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         model = {"model": stored_sha256(Path(self._model))} if self._model else {}
         return super().identity | model
 
@@ -204,7 +205,7 @@ class CharacterTokenizer(Tokenizer):
     """Every character is a word, and a mark replaces spaces, so that the line can be restored."""
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         return super().identity | ({"space": self.space} if self.space != SPACE else {})
 
     def _split(self, line: str) -> list[str]:
@@ -221,7 +222,7 @@ class StanzaTokenizer(Tokenizer):
     packages = ("sacremoses",)
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         files = pipeline.model_files(self._folder, self.language, self.parser.package)
         model = {
             name: stored_sha256(path)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import SIDES, Side
+from synmt.arrays import SIDES, Side, Values
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.reading import stored_sha256
 from synmt.files.writing import write_atomically
@@ -41,7 +41,7 @@ class Truecaser:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Values:
         return {"path": self.path}
 
     @property
@@ -153,7 +153,7 @@ class WordTokenizer:
         return kind(self.recipe, self.language, self.parser, self.space)
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         """What determines the words, in values for JSON."""
         case = {"lowercase": True} if self.recipe.lowercase else {}
         case |= {"truecase": self.truecaser.identity} if self.truecaser else {}
@@ -180,7 +180,7 @@ def make_tokenizer(
     return tokenizer
 
 
-def identities(tokenizers: Mapping[Side, WordTokenizer]) -> dict[str, Any]:
+def identities(tokenizers: Mapping[Side, WordTokenizer]) -> Values:
     """Describe what tokenizes each side that a recipe changes."""
     return {
         side: tokenizer.identity

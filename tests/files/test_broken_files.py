@@ -33,7 +33,7 @@ from synmt.errors import SynmtError
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files import reading
 from synmt.files.json_files import read_json
-from synmt.parsing import models, shards
+from synmt.parsing import bulk, models
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.data import VocabularyRecipe
@@ -275,9 +275,9 @@ def cached(tmp_path, monkeypatch):
     text, trees = tmp_path / "text", tmp_path / "a.conllu"
     windows = FinishedWindows(tmp_path / "windows", "job")
     text.write_text("one\n")
-    shard = next(shards.shards_of(["A dog eats ."], 5))
+    shard = next(bulk.shards_of(["A dog eats ."], 5))
     sums = PARSER.fingerprint, shard.digest(), reading.sha256(text)
-    manifest = shards.Manifest(1, 4, *sums, {1: "why"}, 2.5)
+    manifest = bulk.Manifest(1, 4, *sums, {1: "why"}, 2.5)
     spans = [[0, 1]]
     candidates = (Candidate("Ein Hund", -0.5, -1.0, (4, 5)),)
     alignment = WordAlignment([(0, 0)], spans, spans)
@@ -301,7 +301,7 @@ def cached(tmp_path, monkeypatch):
         "windows": translated,
         "a.conllu.json": lambda: read_summary(trees),
         "a.conllu.cost.json": lambda: read_parse_cost(trees),
-        "000001.json": lambda: shards.finished_shard(shard, tmp_path, PARSER.fingerprint),
+        "000001.json": lambda: bulk.finished_shard(shard, tmp_path, PARSER.fingerprint),
     }
 
 

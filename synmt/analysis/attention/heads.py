@@ -32,7 +32,6 @@ from synmt.model.heads import (
     supervised_heads,
 )
 from synmt.model.seq2seq import Seq2Seq
-from synmt.syntax.parse import Parse
 
 AttentionKind = Literal["source", "target", "cross", "parents"]
 """Self-attention of a side, cross-attention from the target to the source, or annotations: probable
@@ -146,7 +145,16 @@ def read_map(
     if content == "target":
         alone = replace(text, source=source, target=target, gold=gold)
         owners = owners_with_ends(translator, alone, passes[0].sentences[0])
-        panels = targets_of(translator.model, text.side, heads, gold[0], owners)
+        # 1 at the parent of each piece, nan where the future is masked; the rows of BOS and EOS,
+        # whose word is -1, are empty
+        square = len(owners), len(owners)
+        masked = np.triu(np.full(square, np.nan), 1) if text.side == "target" else 0.0
+        learned, itself = owners[:, None] >= 0, np.eye(len(owners))  # (T, 1), (T, T)
+        signals = supervised_heads(translator.model, text.side, heads).items()
+        panels = {
+            head: torch.from_numpy(itself[signal.compute(gold[0], owners)] * learned + masked)
+            for head, signal in signals
+        }
     elif content == "factor" or content == "bias":
         panels = edits_of(passes[0].captured, KINDS[kind].side, content, heads)
     else:
@@ -162,24 +170,6 @@ def owners_with_ends(translator: Translator, text: ParsedText, sentence: Sentenc
     and for task tags."""
     owners = word_owners(translator, text, sentence)
     return np.append(-1, owners) if text.side == "target" else np.append(owners, -1)
-
-
-def targets_of(
-    model: Seq2Seq, side: Side, heads: Sequence[Head], parse: Parse, owners: IntArray
-) -> dict[Head, Tensor]:
-    """Return the pieces that supervised heads learn to attend to: (T, T), 1 at the parent of each
-    piece; nan where the future is masked.
-
-    owners: (T,) words of the pieces, -1 for BOS and EOS, whose rows are empty.
-    """
-    masked = np.triu(np.full((len(owners),) * 2, np.nan), 1) if side == "target" else 0.0
-    learned = owners[:, None] >= 0  # (T, 1)
-    return {
-        head: torch.from_numpy(
-            np.eye(len(owners))[signal.compute(parse, owners)] * learned + masked
-        )
-        for head, signal in supervised_heads(model, side, heads).items()
-    }
 
 
 def edits_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from synmt.analysis.attention.statistics import (
 )
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.options import AttentionOptions, MapContent
+from synmt.arrays import Values
 from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
@@ -77,8 +78,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
         content = kind
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
     draw_map = partial(draw_maps, heat_map, system=outputs.system)
-    if options.plot:
-        save_figure(draw_map, options.plot)
+    save_figure(draw_map, options.plot)
     if kind != "cross" and not text.gold:
         text = parse()
     trees = inputs.describe_trees(translator, text)
@@ -142,7 +142,7 @@ def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind)
     return ParsedText(KINDS[kind].side, outputs.source, target, gold, read, options.parses.name)
 
 
-def _map_facts(heat_map: AttentionMap) -> dict[str, Any]:
+def _map_facts(heat_map: AttentionMap) -> Values:
     panels = {head.name: panel.round(6).tolist() for head, panel in heat_map.panels.items()}
     return {
         "what": heat_map.content,

@@ -223,7 +223,7 @@ def head_table(
     columns = [
         text_column("head", name="name"),
         Column(
-            title="bits",
+            "bits",
             about="mean entropy of the weights of a piece; 0 = all weight on one piece",
         ),
         share_column("of max", about="entropy relative to uniform attention (100% = uniform)"),
@@ -233,14 +233,14 @@ def head_table(
             "words whose parent is to the left",
         ),
         share_column("95 % interval"),
-        Column(title="weight", digits=3, about="mean weight of a word on its parent, 0 to 1"),
+        Column("weight", digits=3, about="mean weight of a word on its parent, 0 to 1"),
         Column(
-            title="mostly at",
+            "mostly at",
             signed=True,
             about="most frequent offset of the highest weight (-1: previous word), and its share",
         ),
         share_column("share"),
-        Column(title="no word", digits=3, about=f"weight on {ends}, 0 to 1"),
+        Column("no word", digits=3, about=f"weight on {ends}, 0 to 1"),
     ]
     rows = []
     for number, head in enumerate(heads):
@@ -270,7 +270,7 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
         text_column("relation"),
         count_column("words"),
         Column(
-            title="best offset",
+            "best offset",
             signed=True,
             about="the most frequent offset of the parent, and its share",
         ),
@@ -294,11 +294,13 @@ def relation_agreement(
     heads: Sequence[Head], joined: HeadStatistics
 ) -> dict[str, dict[str, float]]:
     """Compute the agreement of each head, by its name, for the words of each relation."""
-    names, agreement = [head.name for head in heads], {}
-    for relation in np.unique(joined.relations).tolist():
-        shares = joined.agrees[:, joined.relations == relation].mean(1).tolist()
-        agreement[relation] = dict(zip(names, shares, strict=True))
-    return agreement
+    names, relations = [head.name for head in heads], joined.relations
+    return {
+        relation: dict(
+            zip(names, joined.agrees[:, relations == relation].mean(1).tolist(), strict=True)
+        )
+        for relation in np.unique(relations).tolist()
+    }
 
 
 def _mean(values: DoubleArray) -> float | None:

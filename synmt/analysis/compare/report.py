@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from synmt.analysis.compare.sentences import (
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
 from synmt.analysis.inputs import read_translations, scoring_options
 from synmt.analysis.options import CompareOptions
+from synmt.arrays import Values
 from synmt.decode.alignment import best_pairs
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
@@ -78,14 +79,13 @@ def analyze_compare(options: CompareOptions) -> Report:
     compared = rank_differences(shown, scores, ranks, top=options.top, line=line)
     runs = [system.run for system in outputs]
     draw = partial(draw_boxes, compared)
-    if options.plot:
-        save_figure(draw, options.plot)
+    save_figure(draw, options.plot)
 
     @cache  # parsing and aligning take long, and the tables need neither
     def details() -> WordDetails:
         return find_words(compared.sentences, runs, options.source, options.parser, raw=not same)
 
-    def details_as_json() -> dict[str, Any]:
+    def details_as_json() -> Values:
         by_line = details().by_line.items()
         sentences = [{"line": line, **words.as_json()} for line, words in by_line]
         return {"parser": details().parser or None, "sentences": sentences}

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 import regex
 
-from synmt.arrays import DoubleArray, IntArray, int_pairs
+from synmt.arrays import DoubleArray, IntArray, Strings, int_pairs
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, compare_on_resamples, holm
@@ -43,7 +43,7 @@ class ComparedSentence:
     line: int
     source: str
     reference: str
-    translations: tuple[str, ...]
+    translations: Strings
     scores: tuple[float, ...]
     gain: float
 

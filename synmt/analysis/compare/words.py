@@ -6,18 +6,21 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from synmt.analysis.compare.sentences import ComparedSentence, word_spans
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.groups.trees import find_side_parser
 from synmt.analysis.inputs import name_parser, parse_lines
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import DoubleArray, IntArray, Values
 from synmt.decode.alignment import attention_to_source, best_pairs, word_weights
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.run_folder import find_run
 from synmt.syntax.parse import Parse
+
+Attentions = list[DoubleArray | None]
+"""For each line, the attention of V target words to W source words, (V, W); None if it is not
+known."""
 
 _logger = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ class SentenceWords:
     source_words: IntArray
     attentions: tuple[DoubleArray | None, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Values:
         """Return the words, the tree and the alignments as plain values; missing ones are None."""
         tree = None
         if self.tree:
@@ -109,7 +112,7 @@ def find_words(
 
 def _align(
     run: Path | None, sources: list[str], targets: list[str], source_words: list[IntArray]
-) -> list[DoubleArray | None]:
+) -> Attentions:
     if run is not None:
         try:
             places = source_words, [word_spans(line) for line in targets]
@@ -126,14 +129,14 @@ def word_attention(
     targets: Sequence[str],
     source_words: Sequence[IntArray],
     target_words: Sequence[IntArray],
-) -> list[DoubleArray | None]:
+) -> Attentions:
     """Compute the attention of target words to source words with teacher forcing: (V, W) for each
     pair of lines.
 
     source_words, target_words: (W, 2), (V, 2) character spans of the words of each line.
     The model's own parser makes the trees that it reads. The result for an empty line is None.
     """
-    attentions: list[DoubleArray | None] = [None] * len(sources)
+    attentions: Attentions = [None] * len(sources)
     for forward in run_forward(translator, sources, targets, what=("cross",)):
         weights = attention_to_source(forward.captured.cross)  # (B, T, S)
         for sentence, row in zip(forward.sentences, weights, strict=True):

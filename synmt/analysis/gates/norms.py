@@ -163,18 +163,18 @@ def tag_table(sentences: Sequence[GatedSentence], notes: Sequence[str] = ()) -> 
         text_column("tag"),
         count_column("words"),
         share_column("share"),
-        Column(title="norm", digits=3, about="mean norm of the gate, 0 = closed, 1 = open"),
-        Column(title="±", digits=3, name="deviation", about="standard deviation of the norms"),
+        Column("norm", digits=3, about="mean norm of the gate, 0 = closed, 1 = open"),
+        Column("±", digits=3, name="deviation", about="standard deviation of the norms"),
         share_column(
             "highest",
             about="sentences with the highest norm on this tag; chance: expected share",
         ),
         share_column("chance", name="expected"),
         Column(
-            title="ratio",
+            "ratio",
             about="highest / chance, with 95 % interval; no PUNCT: without punctuation",
         ),
-        Column(title="95 %", name="interval"),
-        Column(title="no PUNCT", name="unpunctuated"),
+        Column("95 %", name="interval"),
+        Column("no PUNCT", name="unpunctuated"),
     ]
     return Table(columns=columns, rows=rows, notes=notes)

@@ -20,6 +20,7 @@ from synmt.analysis.gates.norms import (
     tag_table,
 )
 from synmt.analysis.options import GateOptions
+from synmt.arrays import Values
 from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import from_run, the_test_set
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, save_figure
@@ -53,8 +54,7 @@ def analyze_gates(options: GateOptions) -> Report:
     ]
     table = tag_table(sentences, notes)
     draw = partial(draw_gates, table.rows, system=outputs.system)
-    if options.plot:
-        save_figure(draw, options.plot)
+    save_figure(draw, options.plot)
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
     html = words_as_html(sentences, recipe.source, recipe.target)
     return Report(
@@ -75,7 +75,7 @@ def analyze_gates(options: GateOptions) -> Report:
     )
 
 
-def gate_facts(sentences: Sequence[GatedSentence]) -> dict[str, Any]:
+def gate_facts(sentences: Sequence[GatedSentence]) -> Values:
     """Return the norms of all words, their mean and their standard deviation."""
     words = gated_words(sentences)
     lines = []

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
+Labels = dict[str, list[str]]
+"""The values of all sentences for each label, by its name."""
+
 Edges = tuple[float, ...]
 """The last value of each bucket except the last, which is open; no edges make one bucket."""
 
@@ -191,7 +194,7 @@ def parse_buckets(text: str) -> Buckets:
     return Buckets(tuple(edges))
 
 
-def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
+def read_labels(path: str | Path, sentences: int) -> Labels:
     """Read tab-separated labels: a row of column names, then a row for each test sentence."""
     names, rows = read_table(path)
     if len(rows) != sentences:
@@ -204,9 +207,7 @@ def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
     return {name: [row[column] for row in rows] for column, name in enumerate(names)}
 
 
-def group_by_labels(
-    labels: dict[str, list[str]], chosen: Sequence[str], sizes: IntArray
-) -> list[Grouping]:
+def group_by_labels(labels: Labels, chosen: Sequence[str], sizes: IntArray) -> list[Grouping]:
     """Group sentences by each of the chosen labels, or by all that have few enough values; sizes:
     (N,)."""
     many = [name for name, values in labels.items() if len(set(values)) > TOO_MANY_VALUES]
@@ -220,13 +221,13 @@ def by_label(name: str, values: Sequence[str], sizes: IntArray) -> Grouping:
     return Grouping(name, "", names, np.arange(len(names))[:, None] == positions, sizes)
 
 
-def _values_of(labels: dict[str, list[str]], name: str) -> list[str]:
+def _values_of(labels: Labels, name: str) -> list[str]:
     if name not in labels:
         raise unknown_name("label", name, labels)
     return labels[name]
 
 
-def choose_sentences(labels: dict[str, list[str]], conditions: Sequence[str]) -> BoolArray:
+def choose_sentences(labels: Labels, conditions: Sequence[str]) -> BoolArray:
     """Find the sentences that meet all conditions, `COLUMN=VALUE` or `COLUMN!=VALUE`: (N,)."""
     chosen = np.logical_and.reduce([_meets(labels, condition) for condition in conditions])
     if not chosen.any():
@@ -234,7 +235,7 @@ def choose_sentences(labels: dict[str, list[str]], conditions: Sequence[str]) ->
     return chosen
 
 
-def _meets(labels: dict[str, list[str]], condition: str) -> BoolArray:
+def _meets(labels: Labels, condition: str) -> BoolArray:
     left, equals, value = condition.partition("=")
     if not equals:
         raise UsageError(

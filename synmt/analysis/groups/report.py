@@ -14,6 +14,7 @@ from synmt.analysis.answers import differences_in_words
 from synmt.analysis.groups.grouping import (
     Buckets,
     Grouping,
+    Labels,
     by_length,
     choose_sentences,
     count_units,
@@ -75,8 +76,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         table = tabulate(grouping, systems, notes=notes)
         tables.append(table)
         parts += [table, Figure(draw=partial(draw_results, [table]), caption=CAPTION)]
-    if options.plot:
-        save_figure(partial(draw_results, tables), options.plot)
+    save_figure(partial(draw_results, tables), options.plot)
     names = ", ".join(f"{name} (seeds: {len(seeds)})" for name, seeds in systems.items())
     test = f" on {the_test_set(main.test)}" if main.test else ""
     where = f", where {' and '.join(options.where)}" if options.where else ""
@@ -111,7 +111,7 @@ class _Sentences:
         return outputs.source if side == "source" else outputs.reference
 
 
-def _read_labels(options: GroupOptions, main: Outputs) -> dict[str, list[str]]:
+def _read_labels(options: GroupOptions, main: Outputs) -> Labels:
     """Read the labels of a file, else of the test set of a run."""
     path = options.labels or (main.folder and main.folder / "labels.tsv")
     if path is None:
@@ -123,9 +123,7 @@ def _read_labels(options: GroupOptions, main: Outputs) -> dict[str, list[str]]:
     return read_labels(path, len(main.reference))
 
 
-def _by_labels(
-    options: GroupOptions, sentences: _Sentences, labels: dict[str, list[str]]
-) -> list[Grouping]:
+def _by_labels(options: GroupOptions, sentences: _Sentences, labels: Labels) -> list[Grouping]:
     main = sentences.outputs
     text = main.reference if options.side == "target" else main.source or main.reference
     sizes = count_units(sentences.select(text), "words")  # (N,)

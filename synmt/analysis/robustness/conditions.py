@@ -131,8 +131,7 @@ def make_conditions(
         else f"own ({model_trees.control.name})": model_trees.trees
     }
     for name, control in controls.items():
-        pairs = zip(original, model_trees.keys, strict=True)
-        conditions[name] = [control.apply(tree, key) for tree, key in pairs]
+        conditions[name] = list(map(control.apply, original, model_trees.keys))
     return {**conditions, "flat": flat}
 
 

@@ -80,8 +80,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     table = _table(outcomes, metric)
     draw = partial(draw_robustness, outcomes, metric.title, system=system)
-    if options.plot:
-        save_figure(draw, options.plot)
+    save_figure(draw, options.plot)
     caption = (
         f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the "
         "difference from the original trees, whose score is the dashed line"
@@ -111,13 +110,13 @@ def _table(outcomes: Sequence[Outcome], metric: Metric) -> Table:
             "UAS", name="uas", about="words with the same parent as in the original trees"
         ),
         Column(
-            title=metric.title,
+            metric.title,
             name="score",
             about="" if metric.higher_is_better else "lower is better",
         ),
         *difference_columns("the score with the original trees", "by paired bootstrap"),
         Column(
-            title="p (Holm)",
+            "p (Holm)",
             kind="p",
             name="holm_p",
             about="two-sided, corrected for the comparisons of the table (Holm, 1979); intervals "

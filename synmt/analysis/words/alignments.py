@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synmt.analysis.compare.words import word_attention
+from synmt.analysis.compare.words import Attentions, word_attention
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts
@@ -71,7 +71,7 @@ def join_alignments(
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
     """Align the references by the mean attention of the systems, each with one of its seeds, and
     name the systems; one whose model cannot read the text is left out."""
-    attentions = dict[str, list[DoubleArray | None]]()
+    attentions = dict[str, Attentions]()
     for system in texts.systems:
         seed = next((seed for seed in system.seeds if seed.run), None)
         if seed and seed.run:
@@ -181,7 +181,7 @@ def attention(
     target: TokenizedText,
     *,
     raw: bool = False,
-) -> list[DoubleArray | None]:
+) -> Attentions:
     """Compute the attention of target words to source words, of a model that has to write the
     target.
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from synmt.analysis.words.texts import Lines
+from synmt.arrays import Strings
 from synmt.reporting.values import Column, Table, count_column, text_column
 
 LONGEST = 4
@@ -79,7 +80,7 @@ def ngram_tables(
     return tables
 
 
-def count_ngrams(lines: Lines) -> Counter[tuple[str, ...]]:
+def count_ngrams(lines: Lines) -> Counter[Strings]:
     """Count the n-grams of a text."""
     counts = Counter()
     for words in lines:
@@ -87,11 +88,11 @@ def count_ngrams(lines: Lines) -> Counter[tuple[str, ...]]:
     return counts
 
 
-def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...], float]:
+def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[Strings, float]:
     """Count how often each n-gram of a system's translations is right, on average over its
     seeds."""
     expected = [_ngrams(words) for words in reference]
-    right = Counter[tuple[str, ...]]()
+    right = Counter[Strings]()
     for hypothesis in seeds:
         for words, others in zip(hypothesis, expected, strict=True):
             right.update(_ngrams(words) & others)
@@ -101,9 +102,9 @@ def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...
 
 
 def compare_ngrams(
-    system: dict[tuple[str, ...], float],
-    baseline: dict[tuple[str, ...], float],
-    reference: Counter[tuple[str, ...]],
+    system: dict[Strings, float],
+    baseline: dict[Strings, float],
+    reference: Counter[Strings],
     *,
     top: int,
 ) -> tuple[list[Ngram], list[Ngram]]:
@@ -120,7 +121,7 @@ def compare_ngrams(
     return more, less
 
 
-def _ngrams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
+def _ngrams(words: Sequence[str]) -> Counter[Strings]:
     counts = Counter()
     for size in range(1, LONGEST + 1):
         counts.update(zip(*(words[start:] for start in range(size)), strict=False))

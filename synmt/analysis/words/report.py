@@ -51,8 +51,7 @@ def analyze_words(options: WordOptions) -> Report:
     if options.ngrams:
         lines = texts.by_system(translation.words.lines for translation in texts.translations)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top)
-    if options.plot:
-        save_figure(partial(draw_results, figures), options.plot)
+    save_figure(partial(draw_results, figures), options.plot)
     names, test = [system.name for system in systems], texts.first.test
     if figures:
         parts.insert(0, differences_in_words(figures, names[0]))

@@ -254,7 +254,7 @@ def accuracy_table(
         share_column("by piece", about="by the mean log-probability of a piece"),
         count_column("ties"),
         *difference_columns(first, resampled, share_column),
-        Column(title="p", kind="p", about="McNemar's exact test"),
+        Column("p", kind="p", about="McNemar's exact test"),
     ]
     in_order = [row for of_group in rows for row in of_group]
     return Table(columns=columns, rows=in_order, shared=2).without_empty_columns()

@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Strings, Values
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import read_aligned, read_table
 from synmt.files.reading import open_binary
@@ -68,7 +69,7 @@ class Contrast:
 
     source: int
     correct: str
-    incorrect: tuple[str, ...]
+    incorrect: Strings
     groups: Mapping[str, str]
     where: str
 
@@ -92,7 +93,7 @@ class _Entry:
 
     source: str
     correct: str
-    contrasts: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]]
+    contrasts: Sequence[tuple[Strings, Mapping[str, Any]]]
     where: str
     tree: Parse | None = None
 
@@ -229,7 +230,7 @@ def _read_json(path: Path) -> Iterator[_Entry]:
         ) from None
 
 
-def _error_entry(entry: dict[str, Any], where: str) -> _Entry:
+def _error_entry(entry: Values, where: str) -> _Entry:
     """Take the contrasts of LingEval97."""
     contrasts = []
     for error in entry["errors"]:
@@ -239,7 +240,7 @@ def _error_entry(entry: dict[str, Any], where: str) -> _Entry:
     return _Entry(_text(entry["source"]), _text(entry["reference"]), contrasts, where)
 
 
-def _pronoun_entry(entry: dict[str, Any], where: str) -> _Entry:
+def _pronoun_entry(entry: Values, where: str) -> _Entry:
     """Take the contrast of ContraPro."""
     pronouns = [str(entry.get(name) or "").lower() for name in ("src pronoun", "ref pronoun")]
     distance, inside = entry.get("ante distance"), entry.get("intrasegmental")

@@ -7,17 +7,16 @@ from collections.abc import Iterable
 
 from torch import nn
 
+from synmt.arrays import Strings
 from synmt.model.variant import Place
 from synmt.syntax.feature_signals import CASES, PLACES, UNIVERSAL_TAGS, FeatureName, feature_signal
 from synmt.syntax.relations import KNOWN
-from synmt.syntax.signals import Signal, relation_signal
+from synmt.syntax.signals import Signals, relation_signal
 
 _FIXED = {"relation": KNOWN, "tag": UNIVERSAL_TAGS, "subword": PLACES, "case": CASES}
 
 
-def factor_signals(
-    names: Iterable[FeatureName], *, most: int, relations: tuple[str, ...] = ()
-) -> tuple[Signal, ...]:
+def factor_signals(names: Iterable[FeatureName], *, most: int, relations: Strings = ()) -> Signals:
     """List the signals of features, in their order.
 
     most: how many values of a learned feature have numbers, the most frequent ones.
@@ -34,7 +33,7 @@ def factor_table(
     place: Place,
     *,
     most: int,
-    relations: tuple[str, ...] = (),
+    relations: Strings = (),
     std: float | None = None,
 ) -> nn.Embedding:
     """Make the table of a feature: a row for specials, one for each value, one for all others.

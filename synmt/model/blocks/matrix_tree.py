@@ -63,7 +63,10 @@ def tree_marginals(
     potentials, words, parents = _join(
         scores, roots, mask, may_be_parent
     )  # (..., T, T), (..., T), (..., T)
-    marginals = _marginals(*_flat(potentials, words, parents)) if potentials.numel() else potentials
+    size = math.prod(words.shape[:-1]), words.size(-1)
+    # one dimension of the leading ones: (N, T, T), (N, T), (N, T)
+    flat = potentials.reshape(*size, size[-1]), words.reshape(size), parents.reshape(size)
+    marginals = _marginals(*flat) if potentials.numel() else potentials
     return marginals.view(potentials.shape).to(
         scores.device, torch.promote_types(scores.dtype, torch.float32)
     )  # (..., T, T)
@@ -93,21 +96,9 @@ def _join(
         tensor.cpu() if tensor.device.type == "mps" else tensor
         for tensor in (mask, parents, scores, roots)
     )
-    scores, roots = (
-        scores.double().expand(*shape, -1),
-        roots.double().expand(shape),
-    )  # (..., T, T), (..., T)
-    return (
-        scores.diagonal_scatter(roots, dim1=-2, dim2=-1),
-        mask.expand(shape),
-        parents.expand(shape),
-    )
-
-
-def _flat(potentials: Tensor, words: Tensor, parents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Make one dimension of the leading ones: (N, T, T), (N, T), (N, T)."""
-    size = math.prod(words.shape[:-1]), words.size(-1)
-    return potentials.reshape(*size, size[-1]), words.reshape(size), parents.reshape(size)
+    scores = scores.double().expand(*shape, -1)  # (..., T, T)
+    potentials = scores.diagonal_scatter(roots.double().expand(shape), dim1=-2, dim2=-1)
+    return potentials, mask.expand(shape), parents.expand(shape)
 
 
 # torch.compile does not look inside an operator; otherwise it would unroll the loops over the words

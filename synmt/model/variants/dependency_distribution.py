@@ -37,6 +37,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from synmt.arrays import Strings
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
 from synmt.model.variant import Place, Syntax, Variant
@@ -50,7 +51,7 @@ from synmt.syntax.relations import (
     UNIVERSAL_GROUPS,
     Groups,
 )
-from synmt.syntax.signals import WORD, Signal
+from synmt.syntax.signals import WORD, Signal, Signals
 
 TABLES = {
     "ldd": arcs,
@@ -101,7 +102,7 @@ class DependencyDistribution(Variant):
     @classmethod
     def reads_for(
         cls, *, kind: str, groups: str | Groups, split: bool, softmax: bool, **options: Any
-    ) -> tuple[Signal, ...]:
+    ) -> Signals:
         """List the signal that holds P, and for `lda` that of the words."""
         table = _table(kind, groups, split)
         return (table, WORD) if kind == "lda" and not softmax else (table,)
@@ -132,28 +133,23 @@ class DependencyDistribution(Variant):
         nothing = torch.zeros_like(terms.q)  # (B, H, T, d)
         if self.softmax:
             return terms.edit(q=nothing, k=nothing, bias=table)
-        weights = even_rows(table, syntax.signals["word"] < 0)  # (B, H, T, T)
+        # the rows of specials are ones, and those of padding sum to 0
+        sums = table.sum(-1, keepdim=True).clamp(min=1)  # (B, H, T, 1)
+        special = (syntax.signals["word"] < 0)[:, None, :, None]  # (B, 1, T, 1)
+        weights = torch.where(special, table / sums, table)  # (B, H, T, T)
         # the weights are the distribution itself: nothing is added for the distance of positions
         return terms.edit(
             q=nothing, k=nothing, bias=weights, position=None, normalize=identity_weights
         )
 
     @classmethod
-    def known_relations(cls, *, kind: str, groups: str | Groups, **options: Any) -> tuple[str, ...]:
+    def known_relations(cls, *, kind: str, groups: str | Groups, **options: Any) -> Strings:
         """List the relations of all groups, and those that are left out on purpose."""
         used = _groups_of(kind, groups)
         if used is None or any(REST in group for group in used):
             return ()
         left_out = GROUPS[groups][1] if isinstance(groups, str) else KNOWN
         return tuple(name for group in (*used, left_out) for name in group)
-
-
-def even_rows(table: Tensor, special: Tensor) -> Tensor:
-    """Divide the rows of specials, which are ones, by their sums: (B, H, T, T), (B, T) -> (B, H, T,
-    T)."""
-    # rows of padding sum to 0
-    sums = table.sum(-1, keepdim=True).clamp(min=1)  # (B, H, T, 1)
-    return torch.where(special[:, None, :, None], table / sums, table)
 
 
 def identity_weights(scores: Tensor) -> Tensor:

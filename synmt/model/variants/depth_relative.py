@@ -35,14 +35,9 @@ class DepthRelative(ClippedPairs):
 
     def rows(self, syntax: Syntax) -> Tensor:
         """Find the row of the tables for each pair: (B, T, T)."""
-        return depth_differences(syntax.signals["depth"], self.reach)
-
-
-def depth_differences(depths: Tensor, reach: int) -> Tensor:
-    """Find the row of the tables for each pair: (B, T) -> (B, T, T), 0 to 2 · reach, or 2 · reach +
-    1 without words."""
-    differences = (depths[:, None] - depths[..., None]).clamp(-reach, reach) + reach  # (B, T, T)
-    special = depths < 0  # (B, T)
-    return torch.where(
-        special[:, None] | special[..., None], 2 * reach + 1, differences
-    )  # (B, T, T)
+        depths, reach = syntax.signals["depth"], self.reach  # (B, T)
+        differences = (depths[:, None] - depths[..., None]).clamp(-reach, reach) + reach
+        special = depths < 0  # (B, T)
+        return torch.where(
+            special[:, None] | special[..., None], 2 * reach + 1, differences
+        )  # (B, T, T)

@@ -74,10 +74,6 @@ class DistanceMask(Variant):
         if not self.own:
             near = near & (distance > 0)  # (B, H, T, T)
         # the mask of the layer is left out: padding has no word, and a row of padding needs a key
-        return terms.edit(mask=itself_where_alone(near), bias=-distance.clamp(min=1).log())
-
-
-def itself_where_alone(near: Tensor) -> Tensor:
-    """Add itself to the keys of a row without any: (B, H, T, T) -> same."""
-    itself = torch.eye(near.size(-1), dtype=torch.bool, device=near.device)  # (T, T)
-    return near | (itself & ~near.any(-1, keepdim=True))  # (B, H, T, T)
+        itself = torch.eye(near.size(-1), dtype=torch.bool, device=near.device)  # (T, T)
+        near = near | (itself & ~near.any(-1, keepdim=True))  # (B, H, T, T)
+        return terms.edit(mask=near, bias=-distance.clamp(min=1).log())

@@ -48,7 +48,7 @@ def graph(parse: Parse, word_of: IntArray) -> FloatArray:
     return both.take(word_of, axis=1).take(word_of, axis=2).astype(np.float32)
 
 
-GRAPH = Signal("graph", needs="parents", compute=graph, pad=0.0)
+GRAPH = Signal("graph", "parents", graph, pad=0.0)
 
 
 class Gcn(Variant):

@@ -21,7 +21,7 @@ from synmt.model.blocks.pair_vectors import NormedPairVectors, PairVectors
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.kinship import edge_kinds, edges
 from synmt.syntax.relations import KNOWN
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signal, Signals
 
 
 class GraphRelations(Variant):
@@ -47,7 +47,7 @@ class GraphRelations(Variant):
         )
 
     @classmethod
-    def reads_for(cls, *, labelled: bool, **options: Any) -> tuple[Signal, ...]:
+    def reads_for(cls, *, labelled: bool, **options: Any) -> Signals:
         """List the signal of the arcs, with or without relations."""
         return (_signal(labelled),)
 

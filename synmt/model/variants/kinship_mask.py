@@ -20,6 +20,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from synmt.arrays import Strings
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
 from synmt.model.variant import Place, Syntax, Variant
@@ -66,7 +67,7 @@ class KinshipMask(Variant):
         self.register_buffer("member", member, persistent=False)
 
     @classmethod
-    def check(cls, place: Place, *, masks: tuple[str, ...], **options: Any) -> None:
+    def check(cls, place: Place, *, masks: Strings, **options: Any) -> None:
         """Refuse masks without `all`, which could leave a row without a key, and a mask that is
         named twice."""
         if "all" not in masks or len(set(masks)) < len(masks):
@@ -84,12 +85,7 @@ class KinshipMask(Variant):
         kinship = syntax.signals["kinship"][:, None].expand(
             -1, terms.q.size(1), -1, -1
         )  # (B, H, T, T)
-        values = log_mixture(self.mixture, self.member)  # (H, kinds)
+        mixture = self.mixture.log_softmax(-1)[..., None]  # (H, M, 1)
+        values = mixture.masked_fill(~self.member, -math.inf).logsumexp(1)  # (H, kinds)
         values = values[None, :, None].expand(*terms.q.shape[:3], -1)  # (B, H, T, kinds)
         return terms.edit(bias=values.gather(-1, kinship))
-
-
-def log_mixture(logits: Tensor, member: Tensor) -> Tensor:
-    """Compute log Σ_m softmax(logits)_m member_m: (H, M), (M, kinds) -> (H, kinds)."""
-    chosen = logits.log_softmax(-1)[..., None].masked_fill(~member, -math.inf)  # (H, M, kinds)
-    return chosen.logsumexp(1)  # (H, kinds)

@@ -33,7 +33,7 @@ from synmt.model.attention import Memory, exact
 from synmt.model.blocks.parents import parent_loss
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.relations import KNOWN
-from synmt.syntax.signals import PARENT_FIRST, WORD, Signal, relation_signal
+from synmt.syntax.signals import PARENT_FIRST, WORD, Signals, relation_signal
 
 LABELS = len(KNOWN) + 1
 """The known relations, and one label for all others."""
@@ -60,7 +60,7 @@ class LatentGraph(Variant):
         self.compose = nn.Linear(2 * width + LABELS, width)
 
     @classmethod
-    def learns_for(cls, *, supervised: bool, **options: Any) -> tuple[Signal, ...]:
+    def learns_for(cls, *, supervised: bool, **options: Any) -> Signals:
         """List the signals of the parser's trees, or nothing."""
         return cls.learns if supervised else ()
 

@@ -76,10 +76,9 @@ class LatentTree(Variant):
         """Annotate every state, or add the annotation to the state."""
         states = memory.states
         assert syntax.ids is not None
-        words, allowed = (
-            words_among(memory.mask, syntax.ids),
-            self.may_be_parent(syntax.ids),
-        )  # (B, T), (B, T)
+        words, allowed = memory.mask & (syntax.ids != EOS), self.may_be_parent(syntax.ids)  # (B, T)
+        # a Transformer encodes EOS, and a lone one is a word
+        words = words | memory.mask & ~words.any(1, keepdim=True)  # (B, T)
         weights = self.weights(states, words, allowed)  # (B, T, T)
         used = straight_through(weights) if self.hard else weights  # (B, T, T)
         annotations = used.to(states.dtype) @ self.value(states)  # (B, T, D)
@@ -98,10 +97,3 @@ class LatentTree(Variant):
             return tree_marginals(scores, keys @ self.root.to(keys.dtype), words, allowed)
         parents = possible_parents(words, allowed)  # (B, T)
         return scores.masked_fill(~parents[:, None], -math.inf).softmax(-1) * words[..., None]
-
-
-def words_among(mask: Tensor, ids: Tensor) -> Tensor:
-    """Mark the pieces except EOS, which a Transformer encodes: (B, T), (B, T) -> (B, T); a lone EOS
-    is marked."""
-    words = mask & (ids != EOS)  # (B, T)
-    return words | mask & ~words.any(1, keepdim=True)

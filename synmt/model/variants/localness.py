@@ -66,7 +66,9 @@ class Localness(Variant):
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the bias to G: (B, H, T, T)."""
-        real = real_positions(terms)  # (B, T)
+        real = torch.ones_like(terms.x[..., 0], dtype=torch.bool)  # (B, T)
+        if terms.mask is not None:
+            real = terms.mask[:, 0, 0]  # (B, T)
         lengths = real.sum(1)[:, None, None]  # (B, 1, 1)
         # bfloat16 has 8 bits: from position 64 on, it would round a centre to half pieces
         with torch.autocast(terms.q.device.type, enabled=False):
@@ -75,7 +77,9 @@ class Localness(Variant):
             if self.window == "fixed":
                 windows = torch.full_like(centres, self.size)  # (B, H, T)
             elif self.window == "layer":
-                mean = mean_of_real(exact(terms.k), real)  # (B, H, 1, d)
+                keys = exact(terms.k)
+                shares = real.to(keys.dtype) / real.sum(1, keepdim=True)  # (B, T)
+                mean = shares[:, None, None] @ keys  # (B, H, 1, d)
                 windows = lengths * _share(self.u_d, torch.tanh(self.w_d(mean)))  # (B, H, 1)
             else:
                 windows = lengths * _share(self.u_d, hidden)  # (B, H, T)
@@ -88,19 +92,6 @@ def locality(centres: Tensor, windows: Tensor) -> Tensor:
     keys = torch.arange(centres.size(-1), device=centres.device, dtype=centres.dtype)  # (T,)
     deviation = windows[..., None] / 2  # (B, H, T or 1, 1)
     return -((keys - centres[..., None]) / deviation).square() / 2  # (B, H, T, T)
-
-
-def mean_of_real(x: Tensor, real: Tensor) -> Tensor:
-    """Average over the pieces that are not padding: (B, H, T, d), (B, T) -> (B, H, 1, d)."""
-    weights = real.to(x.dtype) / real.sum(1, keepdim=True)  # (B, T)
-    return weights[:, None, None] @ x  # (B, H, 1, d)
-
-
-def real_positions(terms: Terms) -> Tensor:
-    """Mark the pieces that are not padding: (B, T)."""
-    if terms.mask is None:
-        return torch.ones_like(terms.x[..., 0], dtype=torch.bool)  # (B, T)
-    return terms.mask[:, 0, 0]  # (B, T)
 
 
 def _share(projection: nn.Linear, hidden: Tensor) -> Tensor:

@@ -58,12 +58,12 @@ class Pascal(Variant):
         if self.shape == "gaussian":
             closeness = gaussian(parents, self.variance)[:, None]  # (B, 1, T, T)
         else:
-            closeness = parent_only(parents)[:, None]  # (B, 1, T, T)
+            closeness = (_distance_to_parent(parents) < 1).float()[:, None]  # (B, 1, T, T)
         neutral = 1.0 if self.combine == "multiply" else 0.0
         if self.training and self.ignore:
-            closeness = ignore_rows(
-                closeness, terms.q.size(1), self.ignore, neutral
-            )  # (B, H, T, T)
+            rows = *terms.q.shape[:3], 1
+            ignored = torch.rand(rows, device=closeness.device) < self.ignore  # (B, H, T, 1)
+            closeness = torch.where(ignored, neutral, closeness)  # (B, H, T, T)
         return (
             terms.edit(factor=closeness)
             if self.combine == "multiply"
@@ -75,20 +75,6 @@ def gaussian(parents: Tensor, variance: float) -> Tensor:
     """Compute the density of every position around every parent: (B, T) -> (B, T, T)."""
     distance = _distance_to_parent(parents)  # (B, T, T)
     return torch.exp(-distance.square() / (2 * variance)) / math.sqrt(2 * math.pi * variance)
-
-
-def parent_only(parents: Tensor) -> Tensor:
-    """Mark the one or two pieces at the middle of the parent with 1, others with 0: (B, T) -> (B,
-    T, T)."""
-    return (_distance_to_parent(parents) < 1).float()
-
-
-def ignore_rows(closeness: Tensor, heads: int, rate: float, neutral: float) -> Tensor:
-    """Make rows neutral at random, independently for each sentence, head and row: (B, 1, T, T) ->
-    (B, H, T, T)."""
-    batch, _, length, _ = closeness.shape
-    ignored = torch.rand(batch, heads, length, 1, device=closeness.device) < rate  # (B, H, T, 1)
-    return torch.where(ignored, neutral, closeness)
 
 
 def _distance_to_parent(parents: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from synmt.model.blocks.pair_vectors import pair_scores
 from synmt.model.blocks.path_encoder import PathEncoder
 from synmt.model.variant import Depth, Place, Rate, Syntax, Variant
 from synmt.syntax.kinship import LONGEST, SYMBOLS, path_signal
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signals
 
 
 class PathRelations(Variant):
@@ -63,7 +63,7 @@ class PathRelations(Variant):
         )
 
     @classmethod
-    def reads_for(cls, *, longest: int, **options: Any) -> tuple[Signal, ...]:
+    def reads_for(cls, *, longest: int, **options: Any) -> Signals:
         """List the signal of the paths, which depends on the longest one."""
         return (path_signal(longest),)
 

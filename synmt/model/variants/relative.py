@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
+from torch import nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
@@ -65,15 +65,10 @@ class Relative(Variant):
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the bias (B, H, Tq, Tk) and, with `values`, the relative values."""
-        distances = clipped_distances(
-            terms.q.size(2), terms.k.size(2), self.reach, terms.q.device
-        )  # (Tq, Tk)
+        keys, reach = terms.k.size(2), self.reach
+        positions = torch.arange(keys, device=terms.q.device)  # (Tk,)
+        # the queries are the last of the keys
+        distances = positions - positions[keys - terms.q.size(2) :, None]  # (Tq, Tk)
+        rows = distances.clamp(-reach, reach) + reach  # (Tq, Tk)
         values = self.key if self.shared else self.value
-        return add_vectors(terms, self.key, values, distances)
-
-
-def clipped_distances(queries: int, keys: int, reach: int, device: torch.device) -> Tensor:
-    """Find the row of the table for each pair, 0 to 2 · reach; the queries are the last of the
-    keys: (Tq, Tk)."""
-    positions = torch.arange(keys, device=device)  # (Tk,)
-    return (positions - positions[keys - queries :, None]).clamp(-reach, reach) + reach  # (Tq, Tk)
+        return add_vectors(terms, self.key, values, rows)

@@ -26,7 +26,7 @@ from synmt.model.attention import xavier
 from synmt.model.blocks.factors import factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.feature_signals import FeatureName
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signals
 
 FEATURES = ("tag", "relation", "case", "subword")
 
@@ -61,9 +61,7 @@ class SyntaxInfused(Variant):
         self.projection = xavier(nn.Linear(width * len(features) + whole, whole))
 
     @classmethod
-    def reads_for(
-        cls, *, features: tuple[FeatureName, ...], most: int, **options: Any
-    ) -> tuple[Signal, ...]:
+    def reads_for(cls, *, features: tuple[FeatureName, ...], most: int, **options: Any) -> Signals:
         """List the signals that number the values of the features."""
         return factor_signals(features, most=most)
 

@@ -29,12 +29,13 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
+from synmt.arrays import Strings
 from synmt.errors import UsageError
 from synmt.model.attention import xavier
 from synmt.model.blocks.factors import factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.feature_signals import FeatureName
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signals
 
 Widths = Mapping[FeatureName, PositiveInt]
 
@@ -60,7 +61,7 @@ class TagEmbedding(Variant):
         place: Place,
         *,
         size: PositiveInt = 10,
-        relations: tuple[str, ...] = (),
+        relations: Strings = (),
         features: Widths = MappingProxyType({}),
         combine: Literal["replace", "concatenate", "sum"] = "replace",
         most: PositiveInt = 50_000,
@@ -86,13 +87,13 @@ class TagEmbedding(Variant):
         if self.combine == "sum":
             narrow = {name: width for name, width in self.widths.items() if width != whole}
             self.widening = nn.ModuleDict(
-                {name: _widening(width, whole) for name, width in narrow.items()}
+                {n: xavier(nn.Linear(width, whole, bias=False)) for n, width in narrow.items()}
             )
 
     @classmethod
     def reads_for(
-        cls, *, size: int, relations: tuple[str, ...], features: Widths, most: int, **options: Any
-    ) -> tuple[Signal, ...]:
+        cls, *, size: int, relations: Strings, features: Widths, most: int, **options: Any
+    ) -> Signals:
         """List the signals that number the values of the features."""
         return factor_signals(_widths(size, features), most=most, relations=relations)
 
@@ -128,12 +129,6 @@ class TagEmbedding(Variant):
 
     def _table(self, name: FeatureName) -> nn.Module:
         return self.table if name == "relation" else self.tables[name]
-
-
-def _widening(width: int, whole: int) -> nn.Linear:
-    linear = nn.Linear(width, whole, bias=False)
-    nn.init.xavier_uniform_(linear.weight)
-    return linear
 
 
 def _widths(size: int, features: Widths) -> dict[FeatureName, int]:

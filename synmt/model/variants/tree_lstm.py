@@ -41,9 +41,10 @@ class TreeLstm(Variant):
 
     def initialise(self) -> None:
         """Set the biases of all forget gates to 1."""
+        width = self.place.model_dim
         for cell in (self.cell, self.start):
             if cell is not None:
-                cell.remember_all()
+                nn.init.ones_(cell.gates.bias[width : 3 * width])
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
         """Put the phrases after the pieces, and start the decoder from the root."""
@@ -75,12 +76,6 @@ class TreeCell(nn.Module):
     def __init__(self, model_dim: int) -> None:
         super().__init__()
         self.gates = xavier(nn.Linear(2 * model_dim, 5 * model_dim), parts=5)
-
-    def remember_all(self) -> None:
-        """Set the biases of the forget gates to 1."""
-        with torch.no_grad():
-            width = self.gates.out_features // 5
-            self.gates.bias[width : 3 * width] = 1.0
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """(…, 2D), (…, 2D) -> (…, 2D)."""

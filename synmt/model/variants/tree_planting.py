@@ -53,8 +53,8 @@ def next_words(parse: Parse, word_of: IntArray) -> IntArray:
     return np.append(word_of[1:], len(parse)).astype(np.int64)
 
 
-NODE_DISTANCE = Signal("node_distance", needs="parents", compute=node_distances, pad=0)
-NEXT_WORD = Signal("next_word", needs="words", compute=next_words, pad=-1)
+NODE_DISTANCE = Signal("node_distance", "parents", node_distances, pad=0)
+NEXT_WORD = Signal("next_word", "words", next_words, pad=-1)
 
 
 class TreePlanting(Variant):
