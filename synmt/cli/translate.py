@@ -118,13 +118,6 @@ class TranslateArguments:
         ),
     ] = False
     scores: Annotated[bool, _file("Add the score to each line, after a tab.")] = False
-    word_scores: Annotated[
-        bool,
-        _file(
-            "With --jsonl: add the log-probability of each piece (`pieces`), and the sum of each "
-            "word (`word_scores`), words as in --alignments."
-        ),
-    ] = False
     tokens: Annotated[
         bool,
         _file("Write tokenized output (no detokenization), for a run whose recipe tokenizes text."),
@@ -209,20 +202,22 @@ def translate(
     if options.export is not None:
         _export(options)
         return
+    if search["word_scores"] and not options.jsonl:
+        raise UsageError("--word-scores: only in objects", do="Add --jsonl")
     if drawing and not sample:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
-        raise UsageError(f"{names}: only with --sample", do="Add --sample")
+        flags = ", ".join(typed[name] for name in drawing)
+        raise UsageError(f"{flags}: only with --sample", do="Add --sample")
     names = ("device", "checkpoint", "parser", "precision", "target_language")
     arguments = {name: getattr(options, name) for name in names} | search
     arguments["alignment"] = options.alignments is not None
-    arguments["word_scores"] = options.word_scores
-    cached = options.parse_cache
-    arguments["parse_cache"] = server.serve is None if cached is None else cached
+    cached, usual = options.parse_cache, server.serve is None
+    arguments["parse_cache"] = usual if cached is None else cached
     arguments["sampling"] = Sampling(**drawing) if sample else None
-    if server.serve is not None:
-        _serve(options.run or [newest_run()], arguments, server)
-        return
-    _translate(options.run or [newest_run()], arguments, options)
+    runs = options.run or [newest_run()]
+    if server.serve is None:
+        _translate(runs, arguments, options)
+    else:
+        _serve(runs, arguments, server)
 
 
 def _export(options: TranslateArguments) -> None:
@@ -295,8 +290,6 @@ def _problems(options: TranslateArguments) -> Iterator[SynmtError]:
     """Find options that do not fit together."""
     if options.jsonl and options.prefixes is not None:
         yield UsageError("--prefixes: with --jsonl, use the field `prefix`")
-    if options.word_scores and not options.jsonl:
-        yield UsageError("--word-scores: only in objects", do="Add --jsonl")
     if options.alignments == "-" and not options.jsonl:
         yield UsageError(
             "the translations go to standard output",
@@ -389,21 +382,19 @@ def _records(
     from synmt.files.reading import decode_lines, open_binary, raw_lines, read_available_lines
 
     where = "standard input" if options.source == "-" else options.source
-    trees, tokenizers = translator.reads_trees, translator.tokenizers
-    parses = options.parses if trees else None
+    tokenizers, parses = translator.tokenizers, options.parses
     with open_binary(options.source, allowed=["JSON"] if options.jsonl else ()) as stream:
         if in_full:
             lines = windows(decode_lines(raw_lines(stream), where=where), size)
         else:
             lines = read_available_lines(stream, size, where=where)
         if options.jsonl:
-            in_objects = trees and parses is None
+            in_objects = translator.reads_trees and parses is None
             records = read_json(lines, tokenizers, where=where, trees=in_objects)
         else:
             records = read_text(lines, options.prefixes, tokenizers)
-        language = translator.models[0].recipe.source
-        records = watched(records, texts_of, language, where=where)
-        if parses is not None:
+        records = watched(records, texts_of, translator.models[0].recipe.source, where=where)
+        if parses is not None and translator.reads_trees:
             records = add_trees(records, parses, "tree")
         if options.parse_override is not None:
             records = add_trees(records, options.parse_override, "other_tree")

@@ -124,11 +124,9 @@ def align(
     return replace(translation, alignment=WordAlignment(pairs, *places))
 
 
-def with_parts(
-    translation: Translation, log_probabilities: DoubleArray, target: Vocabulary
-) -> Translation:
-    """Add the log-probabilities of pieces and words; of the pieces and the end: (T,)."""
-    best = translation.best
+def with_parts(translation: Translation, forced: ForcedDecoding, target: Vocabulary) -> Translation:
+    """Add the log-probabilities of pieces and words."""
+    best, log_probabilities = translation.best, forced.log_probabilities  # (T,)
     pieces = [*target.pieces(best.pieces), "</s>"]
     words = whitespace_words(best.text)
     owners = word_of(piece_spans(best.pieces, target), words)  # (T - 1,)

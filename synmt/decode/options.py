@@ -85,6 +85,7 @@ class SearchOptions:
     diversity: penalty of a piece for each hypothesis of an earlier group that has just chosen it,
         in nats.
     no_repeat: no n-gram of this many pieces occurs twice in a translation; 0 allows all.
+    word_scores: add the log-probabilities of its pieces and words to each translation.
     sampling: draw n_best translations at random; None searches with a beam.
     """
 
@@ -133,6 +134,14 @@ class SearchOptions:
         Range(1),
         _search("Sentences translated in parallel.", show_default="the recipe's"),
     ] = _of_recipe("batch_size")
+    word_scores: Annotated[
+        bool,
+        Option(
+            "With --jsonl: add the log-probability of each piece (`pieces`), and the sum of each "
+            "word (`word_scores`), words as in --alignments.",
+            panel="Input and output",
+        ),
+    ] = False
     sampling: Sampling | None = None
 
     def __post_init__(self) -> None:

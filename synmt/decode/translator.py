@@ -71,7 +71,6 @@ class Translator:
     models: with the same vocabularies; their probabilities are averaged at every step.
     options: how to search; by default as in the recipe of the first model.
     alignment: add a word alignment to each translation.
-    word_scores: add the log-probabilities of pieces and words to each translation.
     parse_cache: store the trees that are parsed here for later runs.
     """
 
@@ -81,13 +80,12 @@ class Translator:
         options: SearchOptions | None = None,
         *,
         alignment: bool = False,
-        word_scores: bool = False,
         parse_cache: bool = True,
     ) -> None:
         first = models[0]
         self.models = tuple(models)
         self.options = options or SearchOptions.from_recipe(first.recipe.decoding)
-        self.alignment, self.word_scores = alignment, word_scores
+        self.alignment = alignment
         self.source, self.target, self.tokenizers = first.source, first.target, first.tokenizers
         self.task, self.device = first.task, first.device
         self.tags = self.task, self.task
@@ -103,7 +101,6 @@ class Translator:
         checkpoint: str = "final",
         parser: str | None = None,
         alignment: bool = False,
-        word_scores: bool = False,
         parse_cache: bool = True,
         precision: InferencePrecision = "float32",
         target_language: str | None = None,
@@ -118,7 +115,6 @@ class Translator:
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run
             recorded it.
         alignment: whether each translation has its word alignment.
-        word_scores: whether each has the log-probabilities of its pieces and words.
         parse_cache: whether trees are read from the cache, and stored there.
         precision: of the linear layers, `float32`, or `bf16` or `int8`, which translate many lines
             faster.
@@ -135,13 +131,7 @@ class Translator:
         )
         models = list(map(chosen, opened, recipes))
         check_ensemble(models, [str(opened_run.folder) for opened_run in opened])
-        translator = cls(
-            models,
-            options,
-            alignment=alignment,
-            word_scores=word_scores,
-            parse_cache=parse_cache,
-        )
+        translator = cls(models, options, alignment=alignment, parse_cache=parse_cache)
         translator.choose_language(target_language)
         return translator
 
@@ -150,12 +140,8 @@ class Translator:
         pieces = self.source
         known = pieces.languages if isinstance(pieces, PieceTable) else []
         if code is None and len(known) > 1:
-            _logger.warning(
-                "the model translates into %s: choose one, or begin each line with its code, such "
-                "as >>%s<<",
-                listed(known, 5),
-                known[0],
-            )
+            do = f"choose one, or begin each line with its code, such as >>{known[0]}<<"
+            _logger.warning(f"the model translates into {listed(known, 5)}: {do}")
         if code is not None:
             if code not in known:
                 raise unknown_name("target language", code, known)
@@ -293,15 +279,14 @@ class Translator:
         translations = [Translation(request.line) for request in requests]
         for index, translation in translated:
             translations[index] = translation
-        asked = batches if self.alignment or self.word_scores else ()
+        asked = batches if self.alignment or self.options.word_scores else ()
         for source, forced in rescore(self.models, asked, translations, attention=self.alignment):
             index = source.index
             if self.alignment:
                 line, cross = requests[index].text, forced.cross
                 translations[index] = align(translations[index], line, source, cross, self.target)
-            if self.word_scores:
-                logs = forced.log_probabilities
-                translations[index] = with_parts(translations[index], logs, self.target)
+            if self.options.word_scores:
+                translations[index] = with_parts(translations[index], forced, self.target)
         if any(request.other_tree is not None for request in requests):
             return self._with_other_trees(requests, translations)
         return translations

@@ -19,7 +19,7 @@ from synmt.fast.feed_forward import dropped_relu
 from synmt.fast.linear import FastLinear, add_outer_product, linear, pad_rows, product, repeated
 from synmt.fast.packed import reduce_layers, usable_precision
 from synmt.model.attention import Attend, Terms
-from synmt.model.blocks.path_encoder import BothDirections
+from synmt.model.blocks.both_directions import BothDirections
 from synmt.model.device import InferencePrecision
 from synmt.model.lstm import Decoder, Lstm
 from synmt.model.seq2seq import Predictor, Products, Seq2Seq

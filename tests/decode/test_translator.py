@@ -12,7 +12,7 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.data.vocabulary import SPECIALS, UNK, Words
 from synmt.decode.alignment import best_pairs, whitespace_words, word_weights
-from synmt.decode.forced import force, rescore, with_parts
+from synmt.decode.forced import ForcedDecoding, force, rescore, with_parts
 from synmt.decode.inputs import Request, batches, segment, windows, zip_windows
 from synmt.decode.options import Sampling
 from synmt.decode.translation import Candidate, Translation, piece_spans
@@ -310,7 +310,7 @@ def test_a_word_has_the_sum_of_its_pieces(load):
     ids = tuple(target.encode_ids(text))
     logs = -np.arange(1.0, len(ids) + 2)
     translation = Translation(1, (Candidate(text, logs.sum(), logs.sum(), ids),))
-    parts = with_parts(translation, logs, target).parts
+    parts = with_parts(translation, ForcedDecoding(logs, np.zeros((0, 0))), target).parts
     sums = list[float]()
     for piece, log in zip(target.pieces(ids), logs, strict=False):
         if piece.startswith("▁"):

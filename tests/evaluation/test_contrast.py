@@ -270,7 +270,7 @@ def example_of(text):
     predicate = Predicate(VERB[verb], phrase(what), phrase(to))
     meaning = Sentence(Clause(phrase(subject), tense, (predicate,)), opening)
     source, parse = english.text_and_parse(english.tree(meaning))
-    return ControlledExample(meaning, source, say(meaning), parse, "case", 0, "seen", frozenset())
+    return ControlledExample(meaning, source, say(meaning), parse, "case", 0, "seen")
 
 
 WRITTEN_BY_HAND = """
