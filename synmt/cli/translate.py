@@ -248,10 +248,9 @@ def _serve(runs: Sequence[Path], arguments: dict[str, Any], server: ServerOption
         try:
             from synmt.serve.run import listen, serve
         except ImportError as error:
-            raise SynmtError(
-                f"--serve needs {error.name}, which is not installed",
-                do="Install it with `pip install 'synmt[serve]'`",
-            ) from error
+            what = f"--serve needs {error.name}, which is not installed"
+            do = "Install it with `pip install 'synmt[serve]'`"
+            raise SynmtError(what, do=do) from error
         from synmt.decode.translator import Translator
         from synmt.serve.desk import Served
 

@@ -51,7 +51,7 @@ from synmt.controlled.grammar import PHENOMENA, SentencePlan, draw
 from synmt.controlled.lexicon import nouns
 from synmt.controlled.meaning import Sentence
 from synmt.controlled.word_order import restyle
-from synmt.files.writing import reporting_os_errors, write_atomically
+from synmt.files.writing import reporting_os_errors
 from synmt.recipe.corpus import ControlledRecipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
@@ -113,15 +113,15 @@ def generate(
     for part, size in sizes.items():
         splits = SPLITS if part == "test" else SPLITS[:1]
         depth = settings.depth if part != "test" else 0
-        source = _Source(_random(seed, part), settings, partial(_fits, depth=depth))
-        parts[part] = _new_examples(source, _label_cycle(splits, size), used_sources)
+        drawn = partial(_example, _random(seed, part), settings, partial(_fits, depth=depth))
+        parts[part] = _new_examples(drawn, _label_cycle(splits, size), used_sources)
     return {part: parts[part] for part in ("train", "valid", "test")}
 
 
 def generate_hard(seed: int = 1, size: int = 600, settings: ControlledRecipe = USUAL) -> Parts:
     """Generate the hard test set; all of its sentences are longer than those of `generate`."""
-    source = _Source(_random(seed, "hard"), settings, _fits_hard)
-    return {"hard": _new_examples(source, _label_cycle(HARD_SPLITS, size), set())}
+    drawn = partial(_example, _random(seed, "hard"), settings, _fits_hard)
+    return {"hard": _new_examples(drawn, _label_cycle(HARD_SPLITS, size), set())}
 
 
 def _random(seed: int, part: str) -> Random:
@@ -133,20 +133,25 @@ def write_corpus(folder: Path, examples: Parts) -> None:
     of test sets."""
     with reporting_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    for part, members in examples.items():
-        _write(folder / f"{part}.en", (f"{example.source}\n" for example in members))
-        _write(folder / f"{part}.de", (f"{example.target}\n" for example in members))
-        trees = (
-            format_conllu(example.parse, example.source, line)
-            for line, example in enumerate(members, start=1)
-        )
-        _write(folder / f"{part}.en.conllu", trees)
-        if part in ("test", "hard"):
-            rows = [
-                LABELS,
-                *((member.phenomenon, str(member.attractors), member.split) for member in members),
+        for part, members in examples.items():
+            trees = [
+                format_conllu(example.parse, example.source, line)
+                for line, example in enumerate(members, start=1)
             ]
-            _write(folder / f"{part}.labels.tsv", ("\t".join(row) + "\n" for row in rows))
+            texts = {
+                "en": [f"{example.source}\n" for example in members],
+                "de": [f"{example.target}\n" for example in members],
+                "en.conllu": trees,
+            }
+            if part in ("test", "hard"):
+                rows = [
+                    f"{member.phenomenon}\t{member.attractors}\t{member.split}\n"
+                    for member in members
+                ]
+                texts["labels.tsv"] = ["\t".join(LABELS) + "\n", *rows]
+            for name, lines in texts.items():
+                path = folder / f"{part}.{name}"
+                path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 def is_held_out(combination: tuple[str, str]) -> bool:
@@ -177,35 +182,29 @@ _Fits = Callable[[english.Node, _Labels], bool]
 promise."""
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What the sentences of a part are drawn from."""
-
-    random: Random
-    settings: ControlledRecipe
-    fits: _Fits
-
-
 def _new_examples(
-    drawn: _Source, all_labels: Iterator[_Labels], used_sources: set[str]
+    drawn: Callable[[_Labels], ControlledExample | None],
+    all_labels: Iterator[_Labels],
+    used_sources: set[str],
 ) -> list[ControlledExample]:
     """Draw sentences until there is a new one for all labels."""
     found = list[ControlledExample]()
     for labels in all_labels:
-        while not (example := _example(drawn, labels)) or example.source in used_sources:
+        while not (example := drawn(labels)) or example.source in used_sources:
             pass
         used_sources.add(example.source)
         found.append(example)
     return found
 
 
-def _example(drawn: _Source, labels: _Labels) -> ControlledExample | None:
-    settings, random = drawn.settings, drawn.random
+def _example(
+    random: Random, settings: ControlledRecipe, fits: _Fits, labels: _Labels
+) -> ControlledExample | None:
     meaning = draw(random, _plan(random, labels), nouns(settings.lexicon))
     if meaning is None:
         return None
     root = english.tree(meaning, partial(restyle, settings=settings, random=random))
-    if attractors(root) != labels.attractors or not drawn.fits(root, labels):
+    if attractors(root) != labels.attractors or not fits(root, labels):
         return None
     source, parse = english.text_and_parse(root)
     target = german.say(meaning)
@@ -235,15 +234,8 @@ def _depth(root: english.Node) -> int:
 
 def _plan(random: Random, labels: _Labels) -> SentencePlan:
     hard = labels.split in HARD_SPLITS
-    if labels.split == "attractors":
-        between = labels.attractors
-    else:
-        choices = _BETWEEN_HARD if hard else _BETWEEN
-        between = max(labels.attractors, choices[int(random.random() * len(choices))])
+    between, choices = labels.attractors, _BETWEEN_HARD if hard else _BETWEEN
+    if labels.split != "attractors":
+        between = max(between, choices[int(random.random() * len(choices))])
     rich = 0.9 if hard else 0.6 if labels.split == "length" else 0.2
     return SentencePlan(labels.phenomenon, between, labels.attractors, rich)
-
-
-def _write(path: Path, texts: Iterator[str]) -> None:
-    with write_atomically(path) as stream:
-        stream.writelines(texts)

@@ -127,9 +127,12 @@ class _Drawing:
         conjunction = self.choose(_CONJUNCTIONS[self.world])
         simple = conjunction in _SIMULTANEOUS
         planned = self.chance(0.5) and conjunction != "that"
-        main = (
-            self.saying() if conjunction == "that" else self.clause(planned=planned, simple=simple)
-        )
+        if conjunction == "that":
+            verb = self.verb([verb for verb in VERBS if verb.pattern == "clause"], "p")
+            subject = self.subject("p", planned=False)
+            main = Clause(subject, self.tense(simple=True), (Predicate(verb),))
+        else:
+            main = self.clause(planned=planned, simple=simple)
         inner = self.clause(planned=not planned, simple=simple)
         fronted = conjunction != "that" and self.chance(0.5)
         return Clause(
@@ -138,11 +141,6 @@ class _Drawing:
             main.predicates,
             SubordinateClause(conjunction, inner, fronted),
         )
-
-    def saying(self) -> Clause:
-        """Draw the main clause of a "that" clause."""
-        verb = self.verb([verb for verb in VERBS if verb.pattern == "clause"], "p")
-        return Clause(self.subject("p", planned=False), self.tense(simple=True), (Predicate(verb),))
 
     def clause(self, *, planned: bool, simple: bool = False) -> Clause:
         """Draw a clause with a subject."""
@@ -199,9 +197,15 @@ class _Drawing:
         verbs = [verb for verb in VERBS if verb.pattern != "clause"]
         verb = self.verb([verb for verb in verbs if not planned or self.shows(verb)], kinds)
         if verb.pattern == "alone":
-            return Predicate(verb, place=self.place(verb) if self.chance(0.3) else None)
+            moves = verb.auxiliary == "sein" and not verb.prefix
+            where = PREPOSITION["through" if moves else "in"]
+            is_somewhere = self.chance(0.3)
+            place = self.joined(where, self.chance(0.5), (), "any") if is_somewhere else None
+            return Predicate(verb, place=place)
         recipient = self.noun_phrase("p") if verb.pattern == "both" else None
-        return Predicate(verb, self.object_phrase(verb.objects, plain=plain), recipient)
+        modified = not plain and self.chance(self.plan.rich)
+        chain = [self.chance(0.5)] if modified else ()
+        return Predicate(verb, self.noun_phrase(verb.objects, chain=chain), recipient)
 
     def shows(self, verb: Verb) -> bool:
         """Check whether a verb fits the phenomenon of the plan."""
@@ -247,20 +251,12 @@ class _Drawing:
             for adjective in ADJECTIVES
             if self.fits(adjective.english, adjective.kinds, noun.kinds)
         ]
-        adjective = self.choose(fitting) if self.chance(self.adjective_rate()) else None
+        # adjectives show cases
+        rate = 0.6 if self.plan.phenomenon == "case" else self.plan.rich
+        adjective = self.choose(fitting) if self.chance(rate) else None
         if adjective:
             self.used.add(adjective.english)
         return NounPhrase(noun, plural, determiner, adjective, self.modifiers(noun, chain, style))
-
-    def adjective_rate(self) -> float:
-        """Return the probability of an adjective; it is higher for the phenomenon case, since
-        adjectives show it."""
-        return 0.6 if self.plan.phenomenon == "case" else self.plan.rich
-
-    def object_phrase(self, kinds: str, *, plain: bool) -> NounPhrase:
-        """Draw an object, sometimes with a modifier unless it must be plain."""
-        modified = not plain and self.chance(self.plan.rich)
-        return self.noun_phrase(kinds, chain=[self.chance(0.5)] if modified else ())
 
     def noun(self, kinds: str) -> Noun:
         """Draw an unused noun."""
@@ -346,8 +342,3 @@ class _Drawing:
         # a second relative clause between this subject and its verb would be hard to read
         subject = self.noun_phrase(kinds, plural=chain[0], chain=chain[1:], style="prepositions")
         return RelativeClause(Clause(subject, self.tense(), (Predicate(verb),)))
-
-    def place(self, verb: Verb) -> PrepositionPhrase:
-        """Draw where something happens, or through which place something moves."""
-        moves = verb.auxiliary == "sein" and not verb.prefix
-        return self.joined(PREPOSITION["through" if moves else "in"], self.chance(0.5), (), "any")
