@@ -4,6 +4,7 @@ training trees."""
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -42,6 +43,8 @@ class TreeProvider:
         self._unseen = {name for model in models for name in model.features}
         self._parsers: dict[str, StanzaParser] = {}
         self._caches: dict[str, CachedParser] = {}
+        # threads parse one after the other
+        self._turn = threading.Lock()
 
     def parser(self, key: str) -> StanzaParser:
         """Load the parser of the models with this `parser_key`; raises SynmtError if their runs do
@@ -123,10 +126,11 @@ class TreeProvider:
         def warn(index: int, reason: str) -> None:
             warn_of_failure(number + missing[index], reason)
 
-        parser = self.parser(key)
-        if self._cached:
-            parser = self._caches.setdefault(key, CachedParser(parser))
-        parsed = parser.parse([lines[index] for index in missing], on_failure=warn)
+        with self._turn:
+            parser = self.parser(key)
+            if self._cached:
+                parser = self._caches.setdefault(key, CachedParser(parser))
+            parsed = parser.parse([lines[index] for index in missing], on_failure=warn)
         for index, tree in zip(missing, parsed, strict=True):
             trees[index] = tree
         return trees

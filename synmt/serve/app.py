@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from synmt.arrays import Values
+from synmt.decode.inputs import workers
 from synmt.errors import SynmtError, UsageError, did_you_mean, plain_message
 from synmt.files.language import ranked_languages
 from synmt.parsing.stanza_internals import language_name
@@ -58,7 +59,7 @@ class App:
 
     def __init__(self, served: Sequence[Served], options: ServerOptions) -> None:
         self.served, self.options = served, options
-        self.desk = Desk(options.max_waiting)
+        self.desk = Desk(options.max_waiting, workers(served[0].translator.device))
 
     def starlette(self) -> Starlette:
         """Make the application."""

@@ -1,16 +1,22 @@
-"""Where requests wait: the lines of those that arrive together are translated in one batch, by one
-thread."""
+"""Where requests wait: the lines of those that arrive together are translated in one batch.
+
+Each core has a worker with batches of its own: while one waits for requests and the event loop
+reads and answers them, the others compute.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar
+
+import torch
 
 from synmt.data.vocabulary import PieceTable
 from synmt.decode.translation import Translation
@@ -18,7 +24,7 @@ from synmt.decode.translator import Translator
 
 T = TypeVar("T")
 
-_PATIENCE, _TIMES = 0.004, 10
+_PATIENCE, _TIMES = 0.004, 75
 """Seconds to wait for other requests before a batch, and how often if some have come."""
 
 
@@ -70,19 +76,25 @@ class _Job:
     results: dict[int, Translation] = field(default_factory=dict)
 
 
+_Window = list[tuple[_Job, int]]
+"""Jobs, each with the number of one of its lines."""
+
+
 class Desk:
-    """Collects jobs, and lets one thread do them.
+    """Collects jobs, and lets workers do them.
 
     Lines are taken in turn from all jobs that wait, so a long text does not hold up a short one.
 
     most: jobs that may wait or be worked at.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, workers: int) -> None:
         self._most, self._count = most, 0
         self._waiting: list[_Job] = []
-        self._thread = ThreadPoolExecutor(1, "synmt-serve")
-        self._worker: asyncio.Task[None] | None = None
+        self._threads = ThreadPoolExecutor(workers, "synmt-serve")
+        self._workers, self._computing = workers, 0
+        self._running = set[asyncio.Task[None]]()
+        self._seats, self._alone = asyncio.Semaphore(workers), asyncio.Lock()
 
     async def translate(self, translator: Translator, lines: Sequence[str]) -> list[Translation]:
         """Translate lines; raises Busy. One that is cancelled gives its turn to others."""
@@ -91,8 +103,10 @@ class Desk:
         job = _Job(translator, lines, asyncio.get_running_loop().create_future())
         with self._place():
             self._waiting.append(job)
-            if self._worker is None or self._worker.done():
-                self._worker = asyncio.create_task(self._work())
+            while len(self._running) < self._workers:
+                worker = asyncio.create_task(self._work())
+                self._running.add(worker)
+                worker.add_done_callback(self._running.discard)
             try:
                 return await job.done
             finally:
@@ -100,9 +114,12 @@ class Desk:
                     self._waiting.remove(job)
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Let the thread call a function between two batches; raises Busy."""
+        """Call a function while nothing is translated; raises Busy."""
         with self._place():
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+            async with self._alone, AsyncExitStack() as seats:
+                for _ in range(self._workers):
+                    await seats.enter_async_context(self._seats)
+                return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
@@ -120,22 +137,38 @@ class Desk:
             await self._collect()
             if not self._waiting:
                 return
-            translator = self._waiting[0].translator
-            window = self._window(translator)
-            lines = [job.lines[number] for job, number in window]
-            try:
-                translations = await asyncio.get_running_loop().run_in_executor(
-                    self._thread, list, translator.translate(lines)
-                )
-            except Exception as error:
-                for job in {job for job, _ in window if not job.done.done()}:
-                    job.done.set_exception(error)
-                continue
+            async with self._seats:
+                # another worker may have taken all
+                if not self._waiting:
+                    return
+                window = self._window()
+                try:
+                    translations = await self._translated(window)
+                except Exception as error:
+                    for job in {job for job, _ in window if not job.done.done()}:
+                        job.done.set_exception(error)
+                    continue
             for (job, number), translation in zip(window, translations, strict=True):
                 job.results[number] = translation
                 # nobody may wait for it any more
                 if len(job.results) == len(job.lines) and not job.done.done():
                     job.done.set_result([job.results[place] for place in range(len(job.lines))])
+
+    async def _translated(self, window: _Window) -> list[Translation]:
+        """Translate lines; a single one may have the threads of the workers that do nothing."""
+        lines = [job.lines[number] for job, number in window]
+        threads = 1 if len(lines) > 1 else max(1, self._workers - self._computing)
+
+        def translate() -> list[Translation]:
+            # the number is that of the thread which sets it
+            torch.set_num_threads(threads)
+            return list(window[0][0].translator.translate(lines))
+
+        self._computing += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, translate)
+        finally:
+            self._computing -= 1
 
     async def _collect(self) -> None:
         """Wait for others, while they come."""
@@ -145,12 +178,15 @@ class Desk:
             if len(self._waiting) == before:
                 return
 
-    def _window(self, translator: Translator) -> list[tuple[_Job, int]]:
-        """Take a line from each job for this translator in turn, until there are enough."""
-        window = list[tuple[_Job, int]]()
+    def _window(self) -> _Window:
+        """Take a line from each job for the translator of the first one in turn, until there are
+        enough; workers that do nothing leave each other as many."""
+        window, translator = _Window(), self._waiting[0].translator
         sharing = [job for job in self._waiting if job.translator is translator]
-        while sharing and len(window) < translator.window:
-            for job in sharing[: translator.window - len(window)]:
+        lines = sum(len(job.lines) - job.given for job in sharing)
+        most = min(translator.window, math.ceil(lines / (self._workers - self._computing)))
+        while sharing and len(window) < most:
+            for job in sharing[: most - len(window)]:
                 window.append((job, job.given))
                 job.given += 1
             sharing = [job for job in sharing if job.given < len(job.lines)]
@@ -158,5 +194,5 @@ class Desk:
         return window
 
     def close(self) -> None:
-        """Let the thread end after its batch."""
-        self._thread.shutdown(cancel_futures=True)
+        """Let the threads end after their batches."""
+        self._threads.shutdown(cancel_futures=True)
