@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from results_plan import Plan, fingerprint
-from results_statistics import Comparison, Difference, adjusted, unstable_systems
+from results_statistics import Comparison, Difference, bartlett, unstable_systems
 from results_stored import AGAIN, read_result, unpacked
 
 from synmt.arrays import DoubleArray
@@ -25,18 +25,23 @@ class Results:
 
     runs: of each system the results of its seeds: each baseline, then its systems from the best to
         the worst.
-    unstable: the systems whose seeds vary far more than those of others.
+    unstable: the systems whose seeds vary far more than those of others, on any test set.
     tested: the systems whose difference is tested, with results or still without.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         found = {system: read_results(plan, system) for system in plan.compared}
-        scores = {
-            system: [run["tests"][plan.test]["scores"]["bleu"]["score"] for run in runs]
-            for system, runs in found.items()
-            if runs
+        first = next(filter(None, found.values()), [{"tests": ()}])
+        of_tests = {
+            test: {
+                system: [run["tests"][test]["scores"]["bleu"]["score"] for run in runs]
+                for system, runs in found.items()
+                if runs
+            }
+            for test in first[0]["tests"]
         }
+        scores = of_tests.get(plan.test, {})
         self.runs, self.unstable = dict[str, list[dict[str, Any]]](), set[str]()
         for architecture, baseline in plan.baselines.items():
             of_architecture = {
@@ -47,7 +52,8 @@ class Results:
                 key=lambda name: (name != baseline, -np.mean(of_architecture[name])),
             )
             self.runs |= {system: found[system] for system in ranked}
-            self.unstable |= unstable_systems(of_architecture)
+            for by_system in of_tests.values():
+                self.unstable |= unstable_systems({name: by_system[name] for name in ranked})
         self.tested = [system for system in plan.tested if system not in self.unstable]
 
     @cached_property
@@ -77,13 +83,23 @@ class Results:
 
     def differences(self, comparison: Comparison) -> dict[str, Difference]:
         """Compare each system with its baseline."""
-        found = dict[str, Difference]()
-        for system in self.runs:
-            base = self.plan.baseline(system)
-            if base != system and base in self.runs:
-                found[system] = comparison.difference({system: 1.0, base: -1.0})
-        tested = {system: found[system] for system in self.tested if system in found}
-        return found | adjusted(tested, tests=len(self.tested))
+        sums = {
+            system: {system: 1.0, base: -1.0}
+            for system in self.runs
+            if (base := self.plan.baseline(system)) != system and base in self.runs
+        }
+        tested = {system: sums[system] for system in self.tested if system in sums}
+        found = {system: comparison.difference(weights) for system, weights in sums.items()}
+        return found | comparison.differences(tested, tests=len(self.tested))
+
+    def varying(self) -> dict[str, float]:
+        """Test for each group of systems whether their seeds vary alike: p by Bartlett."""
+        alike, scores = self._alike(), self.tests[self.plan.test].scores
+        groups = dict[str, list[list[float]]]()
+        for system, group in alike.items():
+            groups.setdefault(group, []).append(scores[system])
+        tests = {group: bartlett(members) for group, members in groups.items()}
+        return {group: p for group, p in tests.items() if p is not None}
 
     def other_trees(self) -> dict[str, dict[str, str]]:
         """Pair stable systems with the same models with other trees, for each kind of these."""

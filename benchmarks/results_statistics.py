@@ -15,7 +15,10 @@ more than the others (F test against the median variance, Bonferroni) have their
 
 Intervals and p are those of Student's t. The variance of the seeds is an estimate, with as many
 degrees of freedom as there are seeds more than systems, that over sentences is taken as known
-(Satterthwaite, 1946). The p-values of a comparison are adjusted for their number (Holm, 1979).
+(Satterthwaite, 1946). The p-values of a comparison are adjusted for all of its differences
+together, many of which have the same baseline (Dunnett, 1955):
+
+    adjusted p = P(some |T_j| >= t)   T of Student, correlated as the differences, P(|T_i| >= t) = p
 """
 
 from __future__ import annotations
@@ -29,13 +32,13 @@ from scipy import stats
 
 from synmt.arrays import DoubleArray
 from synmt.evaluation.metrics import Aggregate
-from synmt.evaluation.significance import bootstrap_scores, holm
+from synmt.evaluation.significance import bootstrap_scores
 from synmt.reporting.values import Interval
 
 SIGNIFICANT, _UNSTABLE = 0.05, 0.01
 """The adjusted p below which a difference is significant, and a system unstable."""
-_SAMPLES = 1000
-"""Resamples of the sentences."""
+_SAMPLES, _DRAWS = 1000, 40_000
+"""Resamples of the sentences; draws of the largest difference."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,14 @@ class Difference:
     freedom: degrees of freedom; 0 if no seeds show how much training varies, so that the error is
         that of sentences only.
     p: adjusted; None if the difference is not tested.
+    visible: the smallest difference that would be significant; 0 if it is not tested.
     """
 
     value: float
     error: float
     freedom: float
     p: float | None = None
+    visible: float = 0.0
 
     @property
     def interval(self) -> Interval:
@@ -123,6 +128,55 @@ class Comparison:
         total += sum(share * variance.value for variance, share in shares.items())
         return Difference(value, math.sqrt(total), _freedom(total, shares))
 
+    def differences(
+        self, sums: Mapping[str, Mapping[str, float]], *, tests: int = 0
+    ) -> dict[str, Difference]:
+        """Add the weighted means of systems for each title, and test all sums together; without
+        seeds, a sum is not tested.
+
+        tests: as many sums are planned; what has no result yet is as independent as can be.
+        """
+        found = {title: self.difference(weights) for title, weights in sums.items()}
+        seeded = [title for title in found if found[title].freedom]
+        if not seeded:
+            return found
+        systems = list(self.scores)
+        weights = np.array(
+            [[sums[title].get(system, 0.0) for system in systems] for title in seeded]
+        )  # (D, S)
+        of_seeds = [self._variances[one].value / len(self.scores[one]) for one in systems]  # (S,)
+        of_sentences = weights @ np.array([self._means[system] for system in systems])  # (D, R)
+        covariance = np.cov(of_sentences).reshape(len(seeded), -1) + weights * of_seeds @ weights.T
+        freedom = float(np.median([found[title].freedom for title in seeded]))
+        joint = _Joint(covariance, freedom, max(0, tests - len(seeded)))
+        return found | {title: joint.tested(found[title]) for title in seeded}
+
+
+class _Joint:
+    """The distribution of the largest |T| of differences with a covariance (D, D), and of further,
+    independent ones."""
+
+    def __init__(self, covariance: DoubleArray, freedom: float, further: int) -> None:
+        scale = np.sqrt(covariance.diagonal())  # (D,)
+        outer = np.outer(scale, scale)
+        correlation = np.divide(covariance, outer, out=np.eye(len(scale)), where=outer > 0)
+        random = np.random.default_rng(1)
+        draws = random.multivariate_normal(np.zeros(len(scale)), correlation, _DRAWS, method="eigh")
+        self._law = stats.norm() if math.isinf(freedom) else stats.t(freedom)
+        scales = 1.0 if math.isinf(freedom) else random.chisquare(freedom, _DRAWS) / freedom
+        self._levels = np.sort(abs(draws).max(1) / np.sqrt(scales))  # (N,)
+        of_further = (1 - 2 * self._law.sf(self._levels)) ** further
+        self._below = np.arange(1, _DRAWS + 1) / _DRAWS * of_further  # (N,)
+
+    def tested(self, difference: Difference) -> Difference:
+        """Add to a difference its adjusted p, and how large it would have to be."""
+        alone = difference.unadjusted_p()
+        place = np.searchsorted(self._levels, self._law.isf(alone / 2))
+        below = self._below[place - 1] if place else 0.0
+        level = self._levels[np.searchsorted(self._below, 1 - SIGNIFICANT)]
+        needed = stats.t.isf(self._law.sf(level), difference.freedom) * difference.error
+        return replace(difference, p=max(alone, float(1 - below)), visible=float(needed))
+
 
 def _freedom(total: float, shares: Mapping[SeedVariance, float]) -> float:
     """Compute the degrees of freedom of a sum of variances; 0 if one of them is not known."""
@@ -179,15 +233,11 @@ def unstable_systems(scores: Mapping[str, Sequence[float]]) -> set[str]:
     return found
 
 
-def adjusted(found: Mapping[str, Difference], *, tests: int = 0) -> dict[str, Difference]:
-    """Test differences, with p adjusted for the number of tests, some of which may still have no
-    results; without seeds, a difference is not tested."""
-    seeded = {name: difference for name, difference in found.items() if difference.freedom}
-    p_values = [difference.unadjusted_p() for difference in seeded.values()]
-    # what has no result yet counts with the largest p
-    p_values += [1.0] * (tests - len(seeded))
-    tested = dict(zip(seeded, holm(p_values), strict=False))
-    return {name: replace(difference, p=tested.get(name)) for name, difference in found.items()}
+def bartlett(scores: Iterable[Sequence[float]]) -> float | None:
+    """Test whether the seeds of systems vary alike (Bartlett, 1937): p, None for fewer than two
+    systems with two seeds."""
+    groups = [seeds for seeds in scores if len(set(seeds)) > 1]
+    return float(stats.bartlett(*groups).pvalue) if len(groups) > 1 else None
 
 
 def average_difference(first: Sequence[str], second: Sequence[str]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from measuring import Row, table
 from results_compared import Results, read_results
-from results_statistics import SIGNIFICANT, Difference, adjusted, average_difference
+from results_statistics import SIGNIFICANT, Difference, average_difference
 from results_stored import unpacked
 from results_times import read_timed, times
 
@@ -17,13 +17,14 @@ from synmt.reporting.values import Column, Table, Value, Written
 _COLUMNS = {
     "difference": Column(title="", signed=True),
     "95 % interval": Column(title="", signed=True),
-    "p (Holm)": Column(title="", kind="p"),
+    "p": Column(title="", kind="p"),
+    "significant from": Column(title="", digits=2),
     "exact match": Column(title="", kind="share", digits=1),
     "more parameters": Column(title="", kind="share", digits=1, signed=True),
     "validation loss": Column(title="", digits=4),
 }
 """How columns are written, by what their titles begin with, up to a comma."""
-_SHORT = ("system", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)")
+_SHORT = ("system", "seeds", "BLEU", "±", "difference", "95 % interval", "p")
 _STAR = f"*: p < {SIGNIFICANT}"
 Weights = Mapping[str, float]
 
@@ -33,7 +34,10 @@ def main_table(results: Results) -> Table:
     plan, timed = results.plan, read_timed(results.plan)
     tests = next(iter(results.runs.values()))[0]["tests"]
     notes = [_STAR, f"`BLEU|{tests[plan.test]['scores']['bleu']['signature']}`"]
-    notes.append(f"p is corrected for the {len(results.tested)} comparisons that are planned.")
+    planned = len(results.tested)
+    notes.append(f"p is corrected for the {planned} comparisons that are planned (Dunnett).")
+    alike = ", ".join(f"{group} p = {p:.2g}" for group, p in results.varying().items())
+    notes.append(f"Do seeds vary alike? Bartlett's test: {alike or 'too few seeds'}.")
     if timed:
         notes.append(f"Time: interleaved, processor time, on {timed['machine']}, float32.")
     return table(list(_rows(results).values()), *notes, forms=_COLUMNS)
@@ -59,7 +63,7 @@ def _rows(results: Results) -> dict[str, Row]:
         row["±"] = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
         row |= _difference(differences[plan.test].get(system))
         if system in results.unstable:
-            row |= {"95 % interval": None, "p (Holm)": "unstable"}
+            row |= {"95 % interval": None, "p": "unstable", "significant from": None}
         exact = [unpacked(run["tests"][plan.test]["exact"]).mean() for run in runs]
         row["exact match"] = float(np.mean(exact))
         for test in [*results.tests][1:]:
@@ -78,7 +82,8 @@ def _difference(found: Difference | None, of_test: str = "") -> Row:
     return {
         f"difference{of_test}": _starred(found),
         f"95 % interval{of_test}": found.interval if found else None,
-        f"p (Holm){of_test}": found.p if found else None,
+        f"p{of_test}": found.p if found else None,
+        f"significant from{of_test}": found.visible or None if found else None,
     }
 
 
@@ -126,9 +131,13 @@ def _weighted(results: Results, sums: Mapping[str, Weights], *, tested: bool = T
     """
     rows: dict[str, Row] = {title: {"models": title} for title in sums}
     for test, comparison in results.tests.items():
-        differences = {title: comparison.difference(weights) for title, weights in sums.items()}
+        differences = (
+            comparison.differences(sums)
+            if tested
+            else {title: comparison.difference(weights) for title, weights in sums.items()}
+        )
         of_test = "" if test == results.plan.test else f", {test}"
-        for title, difference in (adjusted(differences) if tested else differences).items():
+        for title, difference in differences.items():
             rows[title] |= _difference(difference, of_test)
     return table(list(rows.values()), *([_STAR] if tested else []), forms=_COLUMNS)
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from results_statistics import (
     Comparison,
-    adjusted,
     average_difference,
+    bartlett,
     seed_variances,
     unstable_systems,
 )
 from results_times import times_as_long
+from scipy import stats
 
 pytestmark = pytest.mark.journey
 
@@ -83,13 +84,44 @@ def test_intervals_contain_the_true_difference_as_often_as_they_say(of_seeds):
     assert 0.92 <= np.mean(inside) <= 0.98
 
 
+AGAINST_PLAIN = {name: {name: 1.0, "plain": -1.0} for name in "abcde"}
+
+
+def test_differences_from_the_same_baseline_are_tested_together_as_by_dunnett():
+    random = np.random.default_rng(6)
+    gains = {"plain": 0.0, "a": 0.0, "b": 1.0, "c": 2.0, "d": 3.0, "e": -2.5}
+    scores = {name: list(50 + gain + random.normal(0, 1, 4)) for name, gain in gains.items()}
+    found = steady(scores).differences(AGAINST_PLAIN)
+    samples = [scores[name] for name in AGAINST_PLAIN]
+    expected = stats.dunnett(*samples, control=scores["plain"], random_state=1).pvalue
+    assert [found[name].p for name in AGAINST_PLAIN] == pytest.approx(expected, abs=0.01)
+    for one in found.values():
+        assert one.is_significant == (abs(one.value) > one.visible)
+
+
 def test_what_has_no_result_yet_counts_as_a_test_and_what_has_no_seeds_does_not():
-    scores = {"plain": [50.0, 51.0], "a": [52.0, 52.5], "alone": [60.0]}
-    compared = steady(scores, alone="y")
-    found = {name: compared.difference({name: 1, "plain": -1}) for name in ("a", "alone")}
-    assert adjusted(found)["alone"].p is None
-    assert adjusted(found)["a"].p == pytest.approx(found["a"].unadjusted_p())
-    assert adjusted(found, tests=4)["a"].p == pytest.approx(4 * found["a"].unadjusted_p())
+    scores = {"plain": [50.0, 51.0], "a": [52.0, 52.5], "b": [60.0]}
+    compared = steady(scores, b="y")
+    sums = {name: AGAINST_PLAIN[name] for name in "ab"}
+    found = compared.differences(sums)
+    assert found["b"].p is None
+    alone = found["a"].unadjusted_p()
+    assert found["a"].p == pytest.approx(alone, abs=0.01)
+    of_four = compared.differences(sums, tests=4)["a"]
+    assert of_four.p == pytest.approx(1 - (1 - alone) ** 4, abs=0.01)
+    # it would have to be so large that the p of one of four independent tests is 0.05
+    level = stats.t.isf((1 - 0.95**0.25) / 2, of_four.freedom)
+    assert of_four.visible == pytest.approx(level * of_four.error, rel=0.05)
+
+
+def test_seeds_that_vary_alike_have_a_large_p():
+    random = np.random.default_rng(3)
+    same, other = (
+        [list(random.normal(50, scale, 8)) for scale in scales] for scales in ([1] * 4, [1, 1, 9])
+    )
+    assert bartlett(same) > 0.1
+    assert bartlett(other) < 0.01
+    assert bartlett([[1.0], [2.0, 3.0]]) is None
 
 
 def test_an_average_over_the_same_baseline_counts_its_variance_once():
