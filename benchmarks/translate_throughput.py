@@ -1,10 +1,12 @@
 """Sentences per second of synmt and CTranslate2: the same trained weights, the same text, from raw
 text to pieces.
 
-The systems take turns, so that other work on the machine hits all of them. Each line of the table
-has the sentences per second by the clock and by processor time, and the ratio to CTranslate2 in
-float32 with two threads (without it, to the first system) as the median over the rounds with the
-smallest and the largest; below it are the shares of translations that are those of the first
+Each system translates with the size of batches that is fastest for it, found in a round of its own,
+and all have one limit for the length of all translations, which few may reach. The systems take
+turns, so that other work on the machine hits all of them. Each line of the table has the sentences
+per second by the clock and by processor time, and the ratio to CTranslate2 at its best in float32
+(without it, to the first system) as the median over the rounds with the smallest and the largest;
+below it are the sizes of batches, and the shares of translations that are those of the first
 system. The two rank by different length penalties; with --length-penalty 0 they rank alike.
 
     python benchmarks/translate_throughput.py --run runs/small --text test.en
@@ -17,7 +19,9 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,20 +31,17 @@ from typing import Any
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024")
 
 import measuring
-import numpy as np
 import torch
 
-from synmt.data.batch import collate_source
-from synmt.decode.next_piece import limits_of
 from synmt.decode.translator import Translator
 from synmt.exchange.export import export
 from synmt.files.reading import read_lines
 
-BASE = "CTranslate2 float32, 1 x 2"
-_THEIR_BATCH = 64
-"""With larger batches, CTranslate2 was slower, and synmt faster."""
+_SIZES = (32, 64, 128, 256)
+"""The sizes of batches that are tried."""
 
-System = Callable[[list[str]], list[str]]
+System = Callable[[list[str], int], list[str]]
+"""Translates lines in batches of a size."""
 
 
 def main() -> None:
@@ -51,8 +52,8 @@ def main() -> None:
         text=Path,
         sentences=1000,
         beam=4,
-        length_penalty=0.6,
-        batch_size=128,
+        length_penalty=0.0,
+        limit=100,
         rounds=5,
         systems=[""],
     )
@@ -64,14 +65,30 @@ def main() -> None:
             for name, translate in every
             if any(part in name for part in options.systems)
         ]
-        systems = {name: partial(translate, lines) for name, translate in chosen}
+        sizes = {name: fastest(translate, lines) for name, translate in chosen}
+        systems = {name: partial(translate, lines, sizes[name]) for name, translate in chosen}
         found = {name: translate() for name, translate in systems.items()}
         times = measuring.take_turns(systems, options.rounds)
     first = next(iter(found))
-    print(measuring.speeds(times, len(lines), lambda name: BASE if BASE in times else first))
+    exact = [name for name in times if "CTranslate2 float32" in name]
+    base = min(exact or [first], key=lambda name: sum(clock for clock, _ in times[name]))
+    print(measuring.speeds(times, len(lines), lambda _: base))
     for name, translations in found.items():
         same = sum(line == other for line, other in zip(translations, found[first], strict=True))
-        print(f"{name}: {same / len(lines):.1%} of the translations are those of {first}")
+        print(
+            f"{name}: batches of {sizes[name]}; {same / len(lines):.1%} of the translations are "
+            f"those of {first}"
+        )
+
+
+def fastest(translate: System, lines: list[str]) -> int:
+    """Find the size of batches with which a system is fastest, after a round that warms up."""
+    seconds = dict[int, float]()
+    for size in (_SIZES[0], *_SIZES):
+        began = time.perf_counter()
+        translate(lines, size)
+        seconds[size] = time.perf_counter() - began
+    return min(seconds, key=seconds.__getitem__)
 
 
 def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str, System]]:
@@ -81,7 +98,9 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
     search = {
         "beam_size": options.beam,
         "length_penalty": options.length_penalty,
-        "batch_size": options.batch_size,
+        # one limit for all lines, as in CTranslate2
+        "max_length_ratio": 1e-9,
+        "max_length_extra": options.limit,
     }
     ours = {
         precision: Translator.load(options.run, device="cpu", precision=precision, **search)
@@ -91,6 +110,9 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
         for threads in (1, 2):
             yield f"synmt {precision}, {threads}", partial(translate, translator, threads)
     first = ours["float32"]
+    lines = list(islice(read_lines(options.text), options.sentences))
+    reached = sum(one.degenerate == "limit" for one in first.translate(lines))
+    print(f"{reached / len(lines):.1%} of the translations reach the limit")
     recipe = first.models[0].recipe
     export(first.model, recipe, first.source, first.target, folder / "model", "ctranslate2")
     kinds = [
@@ -108,30 +130,31 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
             )
             yield (
                 f"CTranslate2 {kind}, {workers} x {threads}",
-                partial(their_translate, loaded, first),
+                partial(their_translate, loaded, first, options.limit),
             )
 
 
-def translate(translator: Translator, threads: int, lines: list[str]) -> list[str]:
+def translate(translator: Translator, threads: int, lines: list[str], size: int) -> list[str]:
     """Translate with synmt."""
     torch.set_num_threads(threads)
+    translator.options = replace(translator.options, batch_size=size)
     return [translation.text for translation in translator.translate(lines)]
 
 
-def their_translate(loaded: Any, translator: Translator, lines: list[str]) -> list[str]:
-    """Translate with CTranslate2: the same pieces, options and, for all lines, the largest of our
-    limits."""
+def their_translate(
+    loaded: Any, translator: Translator, limit: int, lines: list[str], size: int
+) -> list[str]:
+    """Translate with CTranslate2: the same pieces and options."""
     options = translator.options
     vocabulary = translator.target
     numbers = {piece: n for n, piece in enumerate(vocabulary.pieces(range(len(vocabulary))))}
     sources = [translator.source.encode_ids(line) for line in lines]
-    longest = np.array(max(sources, key=len))
     found = loaded.translate_batch(
         [[*translator.source.pieces(ids), "</s>"] for ids in sources],
         beam_size=options.beam_size,
         length_penalty=options.length_penalty,
-        max_batch_size=min(options.batch_size, _THEIR_BATCH),
-        max_decoding_length=int(limits_of(collate_source([longest]), options)),
+        max_batch_size=size,
+        max_decoding_length=limit,
     )
     return [
         vocabulary.decode([numbers[piece] for piece in result.hypotheses[0]]) for result in found
