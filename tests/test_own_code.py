@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusing import assert_refused
 from tiny import environment, fail, succeed, write_corpus, write_lines, write_recipe
 
 from synmt.errors import UsageError
@@ -47,8 +48,7 @@ def word_of_variant():
 def test_a_module_is_imported_only_if_it_is_allowed_and_as_long_as_it_stays_the_same(lab):
     message = r"mylab\.pascal is not part of synmt: mylab/pascal in /.*--allow-code"
     for _ in range(2):
-        with pytest.raises(UsageError, match=message):
-            word_of_variant()
+        assert_refused(message, word_of_variant)
         assert not Path("has-run").exists()
     with allowing_code():
         assert word_of_variant() == "a!"
@@ -58,8 +58,7 @@ def test_a_module_is_imported_only_if_it_is_allowed_and_as_long_as_it_stays_the_
     for changed in map(Path, ("mylab/parts/helper.py", "beside.py", "mylab/__init__.py")):
         before = changed.read_bytes() if changed.exists() else None
         changed.write_text("WORD = SIGN = '?'", encoding="utf-8")
-        with pytest.raises(UsageError, match="--allow-code"):
-            word_of_variant()
+        assert_refused("--allow-code", word_of_variant)
         changed.unlink() if before is None else changed.write_bytes(before)
     write_lines(Path("beside.py"), ["SIGN = '?'"])
     with allowing_code():
@@ -72,8 +71,7 @@ NAMES = "idlelib.idle this.variant ../mylab.pascal mylab..pascal /mylab/pascal"
 @pytest.mark.parametrize("name", NAMES.split())
 def test_no_name_imports_what_is_not_allowed(lab, name):
     before = set(sys.modules)
-    with pytest.raises(UsageError, match=r"--allow-code|there is no variant"):
-        variant_class(name)
+    assert_refused(r"--allow-code|there is no variant", variant_class, name)
     assert {module.partition(".")[0] for module in set(sys.modules) - before} <= {"synmt"}
     assert not Path("has-run").exists()
 

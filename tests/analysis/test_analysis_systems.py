@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from analyzing import finish
 from cases import cases
+from refusing import assert_fails, assert_refused
 from small_run import write_tests
 from tiny import write_lines
 
 from synmt.analysis.inputs import read_translations
-from synmt.errors import SynmtError, UsageError
 from synmt.run_folder import Run
 
 SOURCE, REFERENCES = ["Yes.", "No."], ["Ja.", "Nein."]
@@ -94,10 +94,14 @@ def test_systems_that_do_not_belong_together_are_refused(runs):
     write(runs / "other-seed1", smoothing=0.2, references=["Ja.", "Nie."])
     write(runs / "other-seed2", seed=2, smoothing=0.3)
     for names, message in cases(APART):
-        with pytest.raises(SynmtError, match=message):
-            read_translations([runs / name for name in names.split()])
-    with pytest.raises(UsageError, match=r"must be one system, not .*pascal, .*plain"):
-        read_translations([runs / "alone"], baseline=runs / "p*", group_seeds=True)
+        assert_fails(message, read_translations, [runs / name for name in names.split()])
+    assert_refused(
+        r"must be one system, not .*pascal, .*plain",
+        read_translations,
+        [runs / "alone"],
+        baseline=runs / "p*",
+        group_seeds=True,
+    )
 
 
 def test_a_file_has_no_words_of_the_run_that_it_is_compared_with(tmp_path):

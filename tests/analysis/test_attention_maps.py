@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import yaml
 from cases import cases
+from refusing import assert_refused
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 from tiny import chain_of
 
@@ -16,7 +17,6 @@ from synmt.analysis.attention.statistics import measure_heads, measure_self_head
 from synmt.analysis.forward_passes import ParsedText, run_forward
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
 from synmt.model.heads import Head
 from synmt.syntax.parse import flat_parse
 
@@ -205,8 +205,7 @@ parents => {} => --what parents: .* no annotations .* latent_tree or latent_grap
 
 @pytest.mark.parametrize(("kind", "options", "words"), cases(HIDDEN))
 def test_a_map_that_cannot_be_shown_is_refused(translator, kind, options, words):
-    with pytest.raises(UsageError, match=words):
-        read(translator, kind, **yaml.safe_load(options))
+    assert_refused(words, read, translator, kind, **yaml.safe_load(options))
 
 
 def shown_map(pieces, heads, what="weights", low=0.0):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusing import assert_fails
 from small import MONKEY, MONKEY_WORD_OF, random_tree
 from small_run import PASCAL, TEXT, make_run
 
@@ -24,7 +25,6 @@ from synmt.analysis.attention.statistics import (
 )
 from synmt.analysis.forward_passes import ParsedText
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError
 from synmt.model.heads import Head
 from synmt.syntax.parse import flat_parse
 
@@ -162,8 +162,7 @@ def test_attention_to_the_source_has_no_parents():
 
 
 def test_a_text_without_sentences_is_an_error():
-    with pytest.raises(SynmtError, match="there are no sentences to measure"):
-        join([])
+    assert_fails("there are no sentences to measure", join, [])
 
 
 @pytest.mark.journey

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from each import of_each
+from refusing import assert_refused
 
 from synmt.analysis.groups.grouping import (
     PAPERS,
@@ -13,7 +14,6 @@ from synmt.analysis.groups.grouping import (
     parse_buckets,
     quarters,
 )
-from synmt.errors import UsageError
 
 
 def bucket(value, edges):
@@ -88,7 +88,6 @@ def test_buckets_are_read_by_name_or_as_numbers():
 
 @pytest.mark.parametrize("text", ["", "a", "10,,20", "20,10", "10,10", "-3", "nan", "inf"])
 def test_text_that_does_not_describe_buckets_is_refused(text):
-    with pytest.raises(
-        UsageError, match=r"does not name or list buckets\. Buckets: pascal, deps-san, ldd, or"
-    ):
-        parse_buckets(text)
+    assert_refused(
+        r"does not name or list buckets\. Buckets: pascal, deps-san, ldd, or", parse_buckets, text
+    )

@@ -1,11 +1,11 @@
 """Activations captured while a model runs over a text."""
 
 import pytest
+from refusing import assert_refused
 from small_run import LSTM, TEXT, make_run
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
 from synmt.model.capture import self_attention
 
 SOURCES = [TEXT[0], "", "A dog", " \u2028", TEXT[1], TEXT[2]]
@@ -49,5 +49,8 @@ def test_without_targets_only_the_source_is_read(transformer, lstm):
 
 def test_an_ensemble_is_refused(tmp_path):
     run = make_run(tmp_path / "twice", parser=False)
-    with pytest.raises(UsageError, match=r"one model.*an ensemble of 2\. Load each run separately"):
-        next(run_forward(Translator.load(run, run), SOURCES))
+    assert_refused(
+        r"one model.*an ensemble of 2\. Load each run separately",
+        next,
+        run_forward(Translator.load(run, run), SOURCES),
+    )

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from pages import HOSTILE, Reader
-from small import MONKEY
+from refusing import assert_fails, assert_refused
+from small import MONKEY, MONKEY_SPANS
 from small_run import LSTM, TEXT, make_run
 
 from synmt.analysis.forward_passes import ParsedText
@@ -23,11 +24,7 @@ from synmt.data.batch import collate_source
 from synmt.data.vocabulary import BOS
 from synmt.decode.explanation import word_norms
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import Parse, flat_parse
-
-# ▁The ▁mon key ▁eats ▁a ▁ban ana
-SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24]])
 
 
 def gated(words, line=1):
@@ -49,7 +46,7 @@ FEW = gated("oh/INTJ:0.25 ./PUNCT", 11)
 
 
 def test_a_word_has_the_mean_of_its_pieces_and_one_without_a_piece_has_no_norm():
-    norms = word_norms(np.arange(7.0), SPANS, MONKEY.spans)
+    norms = word_norms(np.arange(7.0), MONKEY_SPANS, MONKEY.spans)
     assert norms.tolist() == [0, (1 + 2) / 2, 3, 4, (5 + 6) / 2]
     # `monkey.` is one piece, and two words
     words = np.array([[0, 3], [4, 10], [10, 11]])
@@ -112,8 +109,7 @@ def test_the_json_has_every_word_and_empty_lines_alone_are_an_error():
     assert (last["line"], last["words"], last["tags"]) == (11, ["oh", "."], ["INTJ", "PUNCT"])
     assert last["norms"] == [0.25, None]
     assert GatedSentence(1, "", "", MONKEY, np.zeros(5)).tags == ["_"] * 5
-    with pytest.raises(SynmtError, match="all lines are empty"):
-        tag_table([gated("")])
+    assert_fails("all lines are empty", tag_table, [gated("")])
 
 
 def norms_step_by_step(system, source, target):
@@ -152,8 +148,9 @@ def test_each_word_has_the_gate_of_the_step_that_predicts_it(tmp_path, reported,
 @pytest.mark.parametrize("variants", [(), ({"name": "latent_tree", "sets": 1},)])
 def test_an_lstm_with_one_set_has_no_gates(tmp_path, variants):
     system = Translator.load(make_run(tmp_path / "run", *variants, model=LSTM))
-    with pytest.raises(UsageError, match=r"runs/one: this model has no gates.*latent_tree"):
-        check_gates(system, "runs/one")
+    assert_refused(
+        r"runs/one: this model has no gates.*latent_tree", check_gates, system, "runs/one"
+    )
 
 
 def test_the_page_shows_the_norm_of_each_word_of_the_first_sentences():

@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from fitting import cut_off
+from refusing import assert_fails
 from scored import labelled, some_systems, tree
 
 from synmt.analysis.groups.grouping import by_length
 from synmt.analysis.groups.results import draw_results, tabulate
 from synmt.analysis.groups.trees import by_relation
-from synmt.errors import SynmtError
 from synmt.reporting.figures import check_plot, save_figure
 
 pytestmark = pytest.mark.journey
@@ -73,5 +73,4 @@ def test_letters_that_svg_forbids_are_replaced(tmp_path):
 
 def test_a_plot_without_matplotlib_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SynmtError, match=r"pip install 'synmt\[plot\]'"):
-        check_plot(tmp_path / "plot.png")
+    assert_fails(r"pip install 'synmt\[plot\]'", check_plot, tmp_path / "plot.png")

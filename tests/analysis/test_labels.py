@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusing import assert_fails, assert_refused
 
 from synmt.analysis.groups.grouping import (
     choose_sentences,
@@ -9,7 +10,6 @@ from synmt.analysis.groups.grouping import (
     number_values,
     read_labels,
 )
-from synmt.errors import SynmtError, UsageError
 
 
 def test_labels_that_are_numbers_are_ordered_as_numbers():
@@ -25,8 +25,7 @@ def test_labels_are_columns_by_their_names(tmp_path):
     sizes = np.ones(2, dtype=np.int64)
     assert [one.by for one in group_by_labels(labels, ["attractors"], sizes)] == ["attractors"]
     unknown = r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"
-    with pytest.raises(UsageError, match=unknown):
-        group_by_labels(labels, ["atractors"], sizes)
+    assert_refused(unknown, group_by_labels, labels, ["atractors"], sizes)
 
 
 def test_a_label_with_many_values_makes_groups_only_if_it_is_chosen():
@@ -68,8 +67,7 @@ split=length attractors=2 => no test sentence has split=length and attractors=2
 @pytest.mark.parametrize("case", NOTHING.strip().splitlines())
 def test_a_condition_that_chooses_nothing_is_refused(case):
     conditions, message = case.split(" => ")
-    with pytest.raises(UsageError, match=message):
-        choose_sentences(SPLITS, conditions.split())
+    assert_refused(message, choose_sentences, SPLITS, conditions.split())
 
 
 @pytest.mark.parametrize(
@@ -84,5 +82,4 @@ def test_a_condition_that_chooses_nothing_is_refused(case):
 def test_labels_that_do_not_fit_are_refused(tmp_path, text, message):
     path = tmp_path / "labels.tsv"
     path.write_text(text)
-    with pytest.raises(SynmtError, match=message):
-        read_labels(path, 2)
+    assert_fails(message, read_labels, path, 2)

@@ -19,15 +19,11 @@ def compare(a, b, reference, top=100):
 
 
 def test_the_ngrams_of_a_small_text_are_those_of_compare_mt():
-    more, less = compare([A], [B], REFERENCE)
+    more, _ = compare([A], [B], REFERENCE)
     # of equal scores, what is right more often comes first, then the longer one
     assert [one.text for one in more[:7]] == [
         *("der Hund sieht", "der Mann", "schläft und", "lacht", "und", "Mann", "der")
     ]
-    found = {one.text: (round(one.score, 6), one.system, one.baseline) for one in (*more, *less)}
-    assert found["der Mann"] == (0.666667, 1, 0)
-    assert found["Mann"] == (0.6, 2, 1)
-    assert found["die Frau"] == (0.4, 1, 2)
     assert compare([A], [B], REFERENCE, top=2)[0] == more[:2]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from full_stop import with_full_stop
 from notation import arcs_in
+from refusing import assert_refused
 from scored import score_system
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
@@ -21,7 +22,6 @@ from synmt.analysis.robustness.conditions import (
     parse_shares,
 )
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score
 from synmt.evaluation.outputs import Outputs
 from synmt.syntax.controls import Control, certain_arcs
@@ -141,8 +141,7 @@ def test_a_metric_reads_the_raw_source_and_a_model_its_words(translator, monkeyp
 def test_shares_are_sorted_without_duplicates_and_others_are_refused():
     assert parse_shares("1, 0,0.50,0.5") == [0, 0.5, 1]
     for text in ("", "a", "0.1,,0.2", "-0.1", "1.5", "nan", "0;1"):
-        with pytest.raises(UsageError, match=r"--shares: .* is not a list of shares"):
-            parse_shares(text)
+        assert_refused(r"--shares: .* is not a list of shares", parse_shares, text)
 
 
 @pytest.mark.parametrize(
@@ -159,5 +158,4 @@ def test_a_model_without_trees_of_a_parser_is_refused(
     translator = Translator.load(make_run(tmp_path / "run", *variants, parser=parser), device="cpu")
     if reading:
         monkeypatch.setattr(type(translator), "reading", reading)
-    with pytest.raises(UsageError, match=words):
-        check_translator(translator, Path("run"))
+    assert_refused(words, check_translator, translator, Path("run"))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusing import assert_fails
 from scored import random_parses, walk
 from small import random_tree
 
@@ -16,7 +17,6 @@ from synmt.analysis.groups.trees import (
     mean_distance,
     parent_entropy,
 )
-from synmt.errors import SynmtError
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -73,5 +73,8 @@ def test_the_entropy_is_that_of_the_distribution_over_parents():
             of_parents[int(parent)] += float(value) * (child == word)
         bits.append(-sum(value * np.log2(value) for value in of_parents.values() if value))
     assert parent_entropy(parse) == pytest.approx(np.mean(bits), rel=1e-5)
-    with pytest.raises(SynmtError, match="no probabilities of arcs, and --by-entropy reads them"):
-        parent_entropy(replace(parse, arcs=None))
+    assert_fails(
+        "no probabilities of arcs, and --by-entropy reads them",
+        parent_entropy,
+        replace(parse, arcs=None),
+    )

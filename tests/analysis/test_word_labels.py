@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cases import cases
 from places import TESTS
+from refusing import assert_fails
 from scored import random_parses, walk
 from tiny import write_lines
 from word_texts import texts_of
@@ -24,7 +25,6 @@ from synmt.analysis.words.grouping import (
     tree_labels,
 )
 from synmt.analysis.words.texts import TokenizedText
-from synmt.errors import SynmtError
 from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
 from synmt.run_folder import Run
@@ -143,5 +143,10 @@ MISALIGNED = r"""
 @pytest.mark.parametrize(("text", "message"), cases(MISALIGNED))
 def test_alignments_that_do_not_fit_are_refused(tmp_path, text, message):
     path = write_lines(tmp_path / "a.align", text.split(";"))
-    with pytest.raises(SynmtError, match=message):
-        read_alignments(path, TokenizedText([["a"], ["b"]]), TokenizedText([["x", "y"], ["z"]]))
+    assert_fails(
+        message,
+        read_alignments,
+        path,
+        TokenizedText([["a"], ["b"]]),
+        TokenizedText([["x", "y"], ["z"]]),
+    )

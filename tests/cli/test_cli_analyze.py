@@ -8,7 +8,6 @@ from cases import cases
 from scored import score_system
 from small_run import write_tests
 
-from synmt.analysis.inputs import parse_lines
 from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
@@ -18,19 +17,15 @@ SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man."]
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann."]
 GOOD = ["Der Affe isst eine Banane.", "Er schlief.", "Die Frauen sehen den Mann."]
 POOR = ["Der Affe isst Banane.", "Er schläft.", "Die Frauen sieht der Mann."]
-GROUPED = (
-    "--by-length or --by-depth or --by-distance or --by-arity or --by-projectivity or --by-entropy "
-    "or --by-relation or --by-label"
-)
 LABELS = "attractors\tid\n1\tx\n0\ty\n1\tz\n"
 
 
 PLAIN = Path("runs/plain/tests/test")
 
 
-def write(folder, hypothesis, *, references=REFERENCES, test="test"):
+def write(folder, hypothesis, *, references=REFERENCES):
     count = len(references)
-    write_tests(Run(folder), SOURCE[:count], references, hypothesis[:count], test)
+    write_tests(Run(folder), SOURCE[:count], references, hypothesis[:count])
 
 
 @pytest.fixture
@@ -38,7 +33,6 @@ def runs(tmp_path, monkeypatch):
     """Two finished runs, the syntax-aware one the newer."""
     folder = tmp_path / "runs"
     write(folder / "pascal", GOOD)
-    write(folder / "pascal", GOOD, test="challenge")
     (folder / "pascal/tests/test/labels.tsv").write_text(LABELS)
     write(folder / "plain", POOR)
     finish(folder / "pascal", "2026-01-02T00:00:00")
@@ -83,30 +77,6 @@ def test_a_plot_is_written(runs):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-WRONG = f"""
---json => no analysis is chosen. Choose one or more of --by-length or --by-depth or
---head 1.1 => --head needs --trees or --attention. Add one of them.
---by-length --html x.txt => x.txt: not an HTML file name. Endings: .html, .htm.
-labels.tsv => LABELS.tsv needs {GROUPED}. Add one of them.
---gates --cased => --lowercase/--cased needs {GROUPED} or
---trees --by-length --plot x.png => one analysis at a time can read standard input, or draw
---by-length --test chalenge => Test sets: challenge, test. Did you mean 'challenge'?
---by-length --plot x.bmp => unsupported picture format
---by-length --top 5 => --top needs --compare or --words or --ngrams. Add one of them.
---by-length --ngrams --hypotheses - h --references r => one analysis at a time can read
---by-length --trees --run a b => --trees is about one run
---by-length --hypotheses labels.tsv => the reference is missing
---by-length --hypotheses h --test t => cannot be combined with a run
-"""
-
-
-@pytest.mark.parametrize(("arguments", "message"), cases(WRONG))
-def test_wrong_usage_is_explained_in_one_message(runs, arguments, message):
-    error = run(*arguments.split()).exception
-    assert error.exit_code == 2
-    assert message in str(error)
-
-
 UNLIKE = """
 short => short: its test set 'test' is not that of pascal
 other => other: its test set 'test' is not that of pascal
@@ -124,18 +94,3 @@ def test_a_baseline_must_have_the_same_test_set(runs):
         finish(runs / name)
     for baseline, message in cases(UNLIKE):
         assert message in str(run("--by-length", "--baseline", runs / baseline).exception)
-
-
-def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog, monkeypatch):
-    class Fussy:
-        def parse(self, lines, *, on_failure):
-            for index, line in enumerate(lines):
-                if line == "odd":
-                    on_failure(index, "it is odd")
-            return [line.upper() for line in lines]
-
-    lines = [*["even"] * 299, "odd"]
-    monkeypatch.setattr("synmt.parsing.cache.CachedParser", lambda parser: parser)
-    assert parse_lines(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
-    what = "could not be parsed in one piece; using a flat or joined tree: it is odd"
-    assert caplog.messages == [f"line 300 {what}"]

@@ -61,14 +61,14 @@ GERMAN_TARGET = """
 2 => --parser compact => Name a model with `--parser FOLDER`
 2 => --html x.txt => x.txt: not an HTML file name
 2 => --plot x.txt => x.txt: unsupported picture
-2 => --test tset => there is no test set 'tset'
+2 => --test tset => no test set 'tset'. Test sets: other, test. Did you mean 'test'?
 """
 
 
 def test_what_cannot_be_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
-    german = write_run(tmp_path / "german", TREE, languages=("en", "de"))
+    german = write_run(tmp_path / "german", TREE, languages=("en", "de"), tests=("other", "test"))
     asked = [(german, *case) for case in cases(GERMAN_TARGET)]
     for name, options, words in (
         ("bare", {"tests": ()}, "the run has no test translations"),

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 from analyzing import finish, report, run
-from cases import cases
 from pages import Reader
 from small_run import write_tests
 from tiny import write_lines
@@ -118,39 +117,11 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
     assert found["rows"][0]["text_share"] == pytest.approx(few / (few + many))
 
 
-WRONG = """
---by-length --unit pieces FILES => --unit: counting pieces needs the vocabulary of a run
---by-length --buckets pascla => 'pascla' does not name or list buckets. Buckets: pascal,
---by-depth BARE.de => lengths and trees of the source need the source text
---by-depth --side target BARE => the language of the target is unknown. End the name of the
-""".replace("FILES", " ".join(FILES)).replace("BARE", "--hypotheses good.de --references reference")
-
-
-@pytest.mark.parametrize(("arguments", "message"), cases(WRONG))
-def test_wrong_usage_is_explained_in_one_message(place, arguments, message):
-    error = run(*arguments.split()).exception
-    assert error.exit_code == 2
-    assert message in str(error)
-
-
-@pytest.mark.parametrize("option", ["--side taget", "--unit word"])
-def test_names_that_do_not_exist_are_refused(place, option):
-    result = run("--by-length", *option.split())
-    assert result.exit_code == 2
-    assert "is not one of" in result.output
-
-
-def test_trees_of_the_reference_need_a_parser_of_its_language(place, monkeypatch):
-    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "nowhere"))
-    error = str(run("--by-depth", "--side", "target").exception)
-    assert "cannot be downloaded" in error
-
-
 def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "none"))
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    error = str(run("--by-depth", "--parser", "official", *FILES).exception)
-    assert "for 'en' not found" in error
+    for language, asked in ("en", ["--parser", "official", *FILES]), ("de", ["--side", "target"]):
+        assert f"for '{language}' not found" in str(run("--by-depth", *asked).exception)
     (place / "source.en").rename(place / "source.de")
     error = run("--by-depth", *FILES[:-1], "source.de").exception
     assert "for 'de' not found" in str(error)

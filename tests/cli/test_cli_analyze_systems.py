@@ -109,8 +109,6 @@ def test_compared_systems_may_be_many_runs_or_patterns(place):
     found = json.loads(printed)
     systems = [row["system"] for row in found["tables"][1]["rows"]]
     assert systems == ["plain-seed1", "plain-seed2", "alone", "pascal-seed1"]
-    analyze("--by-length", "--run", PASCAL, "--plot", "length.svg")
-    assert "source length (words)" in (place / "length.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("kind", "start"), [("tsv", "line\t"), ("latex", "\\begin{tabular}")])

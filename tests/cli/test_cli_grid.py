@@ -262,16 +262,3 @@ def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monk
     errors = fail(130, "train", "plain", "pascal")
     assert asked == [True]
     assert errors.count("stopping after this step") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--seeds 1,1", "seeds: [1, 1] does not choose seeds"),
-        ("nowhere training.max_step=3", "there is no file or shipped recipe 'nowhere'"),
-    ],
-)
-def test_wrong_arguments_are_refused_before_anything_runs(here, arguments, message):
-    assert message in fail(2, "train", "plain", *arguments.split())
-    assert not (here / "runs").exists()
-    succeed("train", "plain", "--seeds", "1,", "--dry-run")

@@ -63,7 +63,7 @@ def test_with_arcs_the_trees_are_the_same_in_a_file_and_a_stream(tmp_path):
 
 MISTAKES = """
 --lang xx => 2 Stanza's parsers: there is no language 'xx'
---lang xx --model compact => 2 no compact model for the language 'xx'
+--lang xx --model compact => 2 'xx'. Languages that ship with synmt: en. Use Stanza's
 --nope => 2 No such option
 --workers 0 => 2 --workers
 --workers 3 => 2 --workers needs an output file. Add `-o FILE`

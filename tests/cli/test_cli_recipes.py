@@ -67,8 +67,6 @@ def test_the_list_shows_the_recipes_with_all_words(place):
     names = ["ablations/nc11-deen-pascal-heads3", "ablations/nc11-pascal-heads3"]
     assert [row.split()[0] for row in shown] == ["recipe", *names, "reported", "text:"]
     assert not snapshot(place)
-    nothing = fail(1, "train", "--list", "nothing", "like-this")
-    assert "no shipped recipe contains nothing and like-this" in nothing
 
 
 # dry runs

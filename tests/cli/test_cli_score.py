@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 import typer
+from scored import FIRST, REFERENCES, SECOND
 from small_run import make_run, write_tests
 from tiny import write_lines
 from typer.testing import CliRunner
@@ -24,10 +25,6 @@ pytestmark = pytest.mark.journey
 
 APP = typer.Typer()
 APP.command(cls=ListCommand)(score)
-
-REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
-FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]
-SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja."]
 
 
 @pytest.fixture

@@ -17,8 +17,10 @@ REFUSED = """
 2 | score --nope | No such option: --nope
 2 | train | RECIPE is missing. Give a file, or a name that `synmt train --list` shows
 2 | train --seeds x quickstart | --seeds: 'x' is not a number. How many (3), or which (1,5,9)
-1 | train --list nothing | no shipped recipe contains nothing. `synmt train --list` shows all
-1 | train --keys zzz | no key of a recipe contains zzz. `synmt train --keys` shows all
+1 | train --list nix nil | no shipped recipe contains nix and nil. `synmt train --list` shows all
+1 | train --keys zz tree | no key of a recipe contains zz and tree. `synmt train --keys` shows all
+2 | train quickstart --seeds 1,1 | seeds: [1, 1] does not choose seeds
+2 | train quickstart nowhere --seeds 1, training.max_step=3 | no file or shipped recipe 'nowhere'
 2 | --docs scael | --docs: there is no page 'scael'. Did you mean 'scale'?
 2 | --docs zzzz | there is no page 'zzzz'. `synmt --docs` lists all
 2 | score --threads 0 text | '--threads': Input should be greater than or equal to 1
@@ -26,6 +28,8 @@ REFUSED = """
 2 | score | there is nothing to score. Give translations or a run
 2 | score --target text | --target needs a model. Add `--run RUN`
 2 | score --run a --target text | --target needs --source and one model. Add `--source FILE`
+2 | analyze --by-length --unit word | is not one of
+2 | analyze --by-length --side taget | is not one of
 2 | analyze | no analysis is chosen. Choose one or more of --by-length
 1 | --log-file no/folder/log score -r a b | no/folder/log: cannot write: No such file or directory
 """

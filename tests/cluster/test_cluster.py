@@ -16,6 +16,7 @@ from unittest.mock import Mock
 import pytest
 from clusters import FiledParser, LocalCluster, wait_for, worker_of
 from preparing import CHAIN, corpus_of, recipe_of, trees_for
+from refusing import assert_fails
 from small_run import make_run
 from tiny import PASCAL, fail, snapshot, succeed, write_lines
 
@@ -159,8 +160,7 @@ def test_after_the_death_of_the_scheduler_the_same_call_goes_on(cluster, text, m
         for _ in range(4):
             next(steps)
         cluster.scheduler.kill()
-        with pytest.raises(SynmtError, match=message):
-            list(steps)
+        assert_fails(message, list, steps)
     finished = {int(path.stem) for path in text.with_name("there.parts").glob("*.json")}
     text.with_name("there.log").unlink()
     # on a busy machine, a new scheduler takes longer to answer
@@ -251,8 +251,7 @@ def test_what_kills_every_worker_is_an_error_on_one_worker_that_starts_again_eac
         cluster.join(nanny=True)
         run = partial(cluster_in_use().run, worker_of, None, where=tmp_path)
         lost, worked = sorted(run(iter([13, 1]), long=lasting()))
-        with pytest.raises(SynmtError, match=message):
-            list(run(iter([13])))
+        assert_fails(message, list, run(iter([13])))
     assert lost.startswith(f"13: {message}")
     assert worked.startswith("tcp://")
 

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import pytest
 from clusters import LocalCluster, wait_for
+from refusing import assert_fails
 from safetensors.torch import load_file, save_file
 from same_runs import StopAfter, assert_same_run
 from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_lines, write_recipe
@@ -324,8 +325,12 @@ OUTSIDE = r"""
 @pytest.mark.parametrize("name", OUTSIDE.split())
 def test_a_worker_writes_no_file_outside_the_run_folder(tmp_path, name):
     run = Run(tmp_path / "runs" / "own")
-    with pytest.raises(SynmtError, match="a worker of the cluster sent a file that no run has"):
-        unpack(run, {"run.json": b"{}", name: b"x"})
+    assert_fails(
+        "a worker of the cluster sent a file that no run has",
+        unpack,
+        run,
+        {"run.json": b"{}", name: b"x"},
+    )
     assert not list(tmp_path.iterdir())
 
 

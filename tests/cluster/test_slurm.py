@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from refusing import assert_refused
 from tiny import succeed, write_lines
 
 pytest.importorskip("synmt.cluster")
@@ -19,7 +20,6 @@ from places import ROOT
 
 from synmt.cluster import slurm
 from synmt.cluster.slurm import _dask_jobqueue, check_job
-from synmt.errors import UsageError
 from synmt.parallel.engine import in_shards, using_cluster
 
 pytestmark = pytest.mark.journey
@@ -64,8 +64,9 @@ def test_jobs_parse_what_this_machine_parses_and_end(idle_node, tmp_path, monkey
 
 def test_a_job_that_cannot_start_is_a_warning_and_no_sbatch_an_error(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match=r"`sbatch` does not run here.*where you can submit jobs"):
-        check_job("#!/bin/sh\n")
+    assert_refused(
+        r"`sbatch` does not run here.*where you can submit jobs", check_job, "#!/bin/sh\n"
+    )
     (tmp_path / "sbatch").write_text("#!/bin/sh\necho invalid partition >&2\nexit 1\n")
     (tmp_path / "sbatch").chmod(0o755)
     check_job("#!/bin/sh\n")

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from places import ROOT
+from refusing import assert_fails
 from small import is_tree
 
 from synmt.controlled import corpus as controlled
@@ -27,7 +28,6 @@ from synmt.controlled.meaning import (
     SubordinateClause,
     Tense,
 )
-from synmt.errors import SynmtError
 from synmt.recipe.corpus import ControlledRecipe
 from synmt.syntax.conllu import read_conllu
 from synmt.syntax.trees import depths
@@ -602,7 +602,9 @@ def test_the_files_hold_a_sentence_a_line_and_its_tree_and_its_labels(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_a_message(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(SynmtError, match=r"taken.*cannot write.*Not a directory"):
-        controlled.write_corpus(
-            tmp_path / "taken" / "new", controlled.generate(train=1, valid=1, test=4)
-        )
+    assert_fails(
+        r"taken.*cannot write.*Not a directory",
+        controlled.write_corpus,
+        tmp_path / "taken" / "new",
+        controlled.generate(train=1, valid=1, test=4),
+    )

@@ -10,13 +10,14 @@ from types import SimpleNamespace
 import pytest
 from cases import cases
 from corpus_server import come_online
+from refusing import assert_refused
 from test_architecture import MODULES, imports_of
 
 from synmt.controlled import corpus as controlled
 from synmt.corpora.known import SplitPlan
 from synmt.corpora.known_text import KnownText
 from synmt.corpora.resolve import resolve
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.load import check_recipe
 from synmt.training.tree_sources import TreeRequirements, all_given_trees
@@ -34,15 +35,6 @@ def write(folder, *names):
         (folder / name).write_bytes(gzip.compress(b"a\n") if name.endswith("gz") else b"a\n")
 
 
-def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    names = "train.en train.de.gz newstest2015.en newstest2015.de newstest2016.en"
-    write(tmp_path / "nc11", *names.split())
-    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
-    with pytest.raises(SynmtError, match=r"1 file\(s\) cannot be downloaded"):
-        resolve(CorpusRecipe(name="nc11"), "en", "de")
-
-
 NOT_THERE = """
 name => multi3k => de => Did you mean 'multi30k'
 name => multi30k => ja => multi30k has no language pair .* Any two of en, de, fr
@@ -53,8 +45,13 @@ folder => nowhere => de => nowhere: corpus.folder: there is no such folder
 
 @pytest.mark.parametrize(("kind", "name", "target", "message"), cases(NOT_THERE))
 def test_a_corpus_that_is_not_there_is_refused(kind, name, target, message):
-    with pytest.raises(UsageError, match=message):
-        resolve(CorpusRecipe(**{kind: Path(name) if kind == "folder" else name}), "en", target)
+    assert_refused(
+        message,
+        resolve,
+        CorpusRecipe(**{kind: Path(name) if kind == "folder" else name}),
+        "en",
+        target,
+    )
 
 
 # fetching
@@ -134,8 +131,7 @@ def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monke
     assert all_given_trees(recipe, corpus, "source", needs) == {}
     if isinstance(train, dict):
         without = r"mix-.*train\.en: parser\.control is gold, but this text comes without"
-        with pytest.raises(UsageError, match=without):
-            all_given_trees(gold, corpus, "source", needs)
+        assert_refused(without, all_given_trees, gold, corpus, "source", needs)
     else:
         assert set(all_given_trees(gold, corpus, "source", needs)) == {"train", "valid", "test"}
 
@@ -158,8 +154,13 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
 
 def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
     write(tmp_path / "mine", *["train.source.en", "train.target.en", "test.source.en"])
-    with pytest.raises(UsageError, match=r"valid\.source\.en and valid\.target\.en must be there"):
-        resolve(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
+    assert_refused(
+        r"valid\.source\.en and valid\.target\.en must be there",
+        resolve,
+        CorpusRecipe(folder=tmp_path / "mine"),
+        "en",
+        "en",
+    )
     write(tmp_path / "mine", "valid.source.en", "valid.target.en", "test.target.en")
     corpus = resolve(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
     assert list(corpus.test) == ["test"]

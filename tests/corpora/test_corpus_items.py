@@ -17,6 +17,7 @@ import yaml
 from corpus_server import come_online, serving
 from places import TESTS
 from public_archives import plain, sgml, table, tgz
+from refusing import assert_fails, assert_refused
 from sacrebleu.dataset import DATASETS
 from sentences import lines
 from tiny import write_lines
@@ -26,7 +27,6 @@ from synmt.corpora.corpus import CorpusPart
 from synmt.corpora.items import named_tests
 from synmt.corpora.mixture import drawn
 from synmt.corpora.resolve import estimates, find_corpus, resolve
-from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_lines
 from synmt.recipe.corpus import CorpusItem
 from synmt.recipe.load import check_recipe, recipe_values
@@ -138,8 +138,13 @@ def test_a_test_set_of_sacrebleu_is_what_sacrebleu_reads(server, tmp_path, monke
 def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
     server.files[WMT17] = news("test/newstest2017", 8, 7)
     monkeypatch.setattr(DATASETS["wmt17"], "md5", None)
-    with pytest.raises(SynmtError, match="the sides differ in length: this one has 7 sen"):
-        resolve(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
+    assert_fails(
+        "the sides differ in length: this one has 7 sen",
+        resolve,
+        recipe(train=COMMENTARY, valid="wmt17"),
+        "en",
+        "de",
+    )
 
 
 NOT_THERE = f"""
@@ -157,16 +162,16 @@ a-b-c-d-e de => 'a-b-c-d-e' is not an id of mtdata\\. Ids look like
 @pytest.mark.parametrize("case", NOT_THERE.strip().splitlines())
 def test_a_corpus_that_is_not_there_is_refused_before_any_download(server, case):
     (name, language), message = case.partition(" => ")[0].split(), case.partition(" => ")[2]
-    with pytest.raises(UsageError, match=message):
-        resolve(recipe(train=[name], valid=NEWSTEST), "en", language)
+    assert_refused(message, resolve, recipe(train=[name], valid=NEWSTEST), "en", language)
     assert not server.requests
 
 
 def test_a_data_set_in_a_format_that_nobody_reads_is_refused(server):
-    with pytest.raises(
-        SynmtError, match=r"in a format that synmt does not read \(hfds\).*mtdata get"
-    ):
-        mtdata_index.find_entry("Google-wmt24pp-1-eng-bul_BG")
+    assert_fails(
+        r"in a format that synmt does not read \(hfds\).*mtdata get",
+        mtdata_index.find_entry,
+        "Google-wmt24pp-1-eng-bul_BG",
+    )
 
 
 def test_what_would_be_done_is_known_before(server):
@@ -322,16 +327,24 @@ def test_drawn_pairs_stay_in_order_and_together(own):
 
 
 def test_more_pairs_than_there_are_cannot_be_drawn(own):
-    with pytest.raises(
-        UsageError, match=r"own\.en: `lines: 11` is more than the 10 pairs that it has"
-    ):
-        resolve(recipe(train={**own, "lines": 11}, valid=own), "en", "de")
+    assert_refused(
+        r"own\.en: `lines: 11` is more than the 10 pairs that it has",
+        resolve,
+        recipe(train={**own, "lines": 11}, valid=own),
+        "en",
+        "de",
+    )
 
 
 def test_sides_of_different_length_cannot_be_a_part(own):
     Path(own["target"]).write_text("one\n")
-    with pytest.raises(SynmtError, match=r"own\.de: the sides differ in length: this one has 1 s"):
-        resolve(recipe(train=[own, own], valid=own), "en", "de")
+    assert_fails(
+        r"own\.de: the sides differ in length: this one has 1 s",
+        resolve,
+        recipe(train=[own, own], valid=own),
+        "en",
+        "de",
+    )
 
 
 # recipes
@@ -369,8 +382,7 @@ for tag in ("BT", "<B T>", "<>", "< BT>", "<BT> ", "<ＢＴ>", "<s>", "</s>", "<
 @pytest.mark.parametrize("case", CASES)
 def test_a_text_that_makes_no_sense_is_refused(case):
     text, message = case.split(" => ")
-    with pytest.raises(UsageError, match=re.escape(message)):
-        recipe(**yaml.safe_load(text))
+    assert_refused(re.escape(message), recipe, **yaml.safe_load(text))
 
 
 @pytest.mark.parametrize("change", [{"weight": 2}, {"tag": "<BT>"}])
@@ -378,8 +390,7 @@ def test_two_tasks_and_weights_or_tags_are_refused_together(change):
     corpus = {"train": ["nc11", {"id": CRAWL, **change}], "valid": "wmt17"}
     values = {"name": "r", "source": "en", "target": "de", "tasks": {"parsing": "bracketings"}}
     message = r"`tasks\.parsing` needs a training text without weights and tags"
-    with pytest.raises(UsageError, match=message):
-        check_recipe({**values, "corpus": corpus}, where="r")
+    assert_refused(message, check_recipe, {**values, "corpus": corpus}, where="r")
 
 
 FORMS = f"""
@@ -401,11 +412,13 @@ def test_every_form_of_a_recipe_is_read_back_from_its_values():
 
 def test_two_test_sets_of_one_name_are_refused(own):
     both = ["Statmt-newstest_ende-2016-eng-deu", "Statmt-newstest_deen-2016-deu-eng"]
-    with pytest.raises(
-        UsageError,
-        match=r"corpus\.test: two test sets have the same name: newstest2016",
-    ):
-        resolve(recipe(train=own, valid=own, test=both), "en", "de")
+    assert_refused(
+        r"corpus\.test: two test sets have the same name: newstest2016",
+        resolve,
+        recipe(train=own, valid=own, test=both),
+        "en",
+        "de",
+    )
 
 
 # mtdata
@@ -414,10 +427,13 @@ def test_two_test_sets_of_one_name_are_refused(own):
 def test_an_id_without_mtdata_names_the_extra(server, monkeypatch):
     for module in ("mtdata", "mtdata.entry"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(
-        SynmtError, match=r"need mtdata, which cannot be imported.*pip install 'synmt\[mtdata\]'`$"
-    ):
-        resolve(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
+    assert_fails(
+        r"need mtdata, which cannot be imported.*pip install 'synmt\[mtdata\]'`$",
+        resolve,
+        recipe(train=COMMENTARY, valid="wmt17"),
+        "en",
+        "de",
+    )
 
 
 FEWER = """

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from preparing import LINES, ODD_TEXTS, corpus_of, rows_of, write_trees
 from small import random_tree, small_recipe
+from splitmix import MASK, scramble
 
 from synmt.arrays import SIDES
 from synmt.controlled.corpus import generate
@@ -30,7 +31,6 @@ from synmt.syntax.parse import WORD
 
 pytestmark = pytest.mark.journey
 
-MASK = 2**64 - 1
 
 KINDS = """
 bytes: {size: 700}
@@ -71,14 +71,6 @@ def cut(merges, vocabulary, lines, dropout, seeds=None):
     seeds = keys(len(lines)) if seeds is None else seeds
     segmented = merges.segment(merges.symbols(ids), seeds, dropout)
     return [vocabulary.pieces(pieces) for pieces, _ in segmented.sentences()]
-
-
-def scramble(number):
-    """Compute the output function of SplitMix64 with Python's integers."""
-    z = (number + 0x9E3779B97F4A7C15) & MASK
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
-    return z ^ (z >> 31)
 
 
 def slow_number(key, place, turn):

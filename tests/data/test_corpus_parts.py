@@ -10,6 +10,7 @@ from itertools import count, islice
 import numpy as np
 import pytest
 from preparing import CHAIN, corpus_of, prepared, recipe_of, rows_of, trees_for
+from refusing import assert_fails
 
 from synmt.corpora.corpus import CorpusPart, part_tags, rows_of_parts, tags_of_lines
 from synmt.data.annotate import annotate, annotation_name
@@ -17,7 +18,6 @@ from synmt.data.epoch import epoch_rows
 from synmt.data.prepare import prepared_folder
 from synmt.data.stream import Position, Reader
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
 
@@ -143,8 +143,11 @@ def test_an_epoch_without_rows_is_left_out(reader):
 
 
 def test_weights_of_zero_only_are_refused(reader):
-    with pytest.raises(SynmtError, match="no pair of the training text has a weight above 0"):
-        next(reader(parts=reweighted(0, 0, 0)).forever(Position()))
+    assert_fails(
+        "no pair of the training text has a weight above 0",
+        next,
+        reader(parts=reweighted(0, 0, 0)).forever(Position()),
+    )
 
 
 def test_weights_do_not_prepare_the_text_again_but_tags_do(tmp_path, corpus):
@@ -184,8 +187,7 @@ def test_a_vocabulary_without_the_tag_is_refused(kind):
     settings = VocabularyRecipe(size=40, kind=kind, byte_fallback=False)
     vocabulary = train_vocabulary([pair[0] for pair in NEWS], settings, ("<A>",))
     assert vocabulary.pieces([vocabulary.tag_number("<A>")])[0].endswith("<A>")
-    with pytest.raises(SynmtError, match="the vocabulary has no tag <BT>"):
-        vocabulary.tag_number("<BT>")
+    assert_fails("the vocabulary has no tag <BT>", vocabulary.tag_number, "<BT>")
 
 
 @pytest.mark.parametrize(("size", "words"), [(40, "b a c d"), (9, "b a c d"), (8, "b a c")])
@@ -205,8 +207,13 @@ def test_the_tag_belongs_to_no_word(tmp_path, corpus, data):
 
 
 def test_lines_without_a_part_are_refused(tmp_path, corpus):
-    with pytest.raises(SynmtError, match="139 lines, but its parts have 90"):
-        prepared(tmp_path, replace(corpus, parts=PARTS[:2]), **SECTIONS)
+    assert_fails(
+        "139 lines, but its parts have 90",
+        prepared,
+        tmp_path,
+        replace(corpus, parts=PARTS[:2]),
+        **SECTIONS,
+    )
 
 
 def test_each_line_has_the_tag_of_its_part():

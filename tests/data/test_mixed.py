@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusing import assert_refused
 from small import MONKEY, random_tree, small_recipe
 from task_texts import corpus_of, lines, recipe_of
 from tiny import succeed, write_corpus, write_lines, write_recipe
@@ -27,7 +28,6 @@ from synmt.decode.alignment import whitespace_words
 from synmt.decode.inputs import segment, segment_tree
 from synmt.decode.loaded_model import check_ensemble
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run_folder import Run
@@ -190,8 +190,13 @@ def test_given_bracketings_are_sources_as_they_are(tmp_path):
     assert bracket_units(recipe, made) == ("(NP", "(ROOT", "(S", "(VP")
     (tmp_path / "train.en.brackets").unlink()
     corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
-    with pytest.raises(UsageError, match=r"no bracketings, but tasks\.mixed needs them"):
-        with_bracketings(recipe, corpus, tmp_path / "made")
+    assert_refused(
+        r"no bracketings, but tasks\.mixed needs them",
+        with_bracketings,
+        recipe,
+        corpus,
+        tmp_path / "made",
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,18 +208,20 @@ def test_given_bracketings_are_sources_as_they_are(tmp_path):
     ],
 )
 def test_tasks_that_exclude_each_other_are_refused(tasks, message):
-    with pytest.raises(UsageError, match=message):
-        small_recipe(tasks=tasks)
+    assert_refused(message, small_recipe, tasks=tasks)
 
 
 def test_a_weighted_text_and_a_variant_that_wants_trees_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"`tasks\.mixed` needs a training text without weights"):
-        small_recipe(
-            tasks=MIXED, corpus={"train": [{"id": "multi30k", "weight": 2}], "valid": "multi30k"}
-        )
+    assert_refused(
+        r"`tasks\.mixed` needs a training text without weights",
+        small_recipe,
+        tasks=MIXED,
+        corpus={"train": [{"id": "multi30k", "weight": 2}], "valid": "multi30k"},
+    )
     recipe = small_recipe(tasks=MIXED, syntax={"variants": [{"name": "pascal"}]})
-    with pytest.raises(UsageError, match=r"tasks\.mixed puts trees .* so variants find no trees"):
-        tree_requirements(recipe)
+    assert_refused(
+        r"tasks\.mixed puts trees .* so variants find no trees", tree_requirements, recipe
+    )
     assert not tree_requirements(small_recipe(tasks=MIXED))["source"].to_run
     only = tree_requirements(small_recipe(tasks=ONLY, parser={"control": "random"}))["source"]
     assert only.to_run
@@ -252,8 +259,11 @@ def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog)
         lambda: check_translator(translator, "x"),
         translator.check_other_trees,
     ):
-        with pytest.raises(UsageError, match="this model reads linearised trees"):
-            check()
+        assert_refused("this model reads linearised trees", check)
     other = replace(translator.models[0], parser={"model": "another"})
-    with pytest.raises(UsageError, match="linearised trees differ from those of a"):
-        check_ensemble([translator.models[0], other], ["a", "b"])
+    assert_refused(
+        "linearised trees differ from those of a",
+        check_ensemble,
+        [translator.models[0], other],
+        ["a", "b"],
+    )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from preparing import LINES, ODD_TEXTS
+from refusing import assert_fails
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from synmt.data.vocabulary import (
@@ -208,21 +209,25 @@ def test_the_parts_of_a_text_may_have_several_lines(kind):
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_an_empty_text_has_no_vocabulary(kind):
-    with pytest.raises(SynmtError, match="cannot learn 8000 pieces from this text"):
-        train_vocabulary(["", "  "], VocabularyRecipe(kind=kind, size=8000))
+    assert_fails(
+        "cannot learn 8000 pieces from this text",
+        train_vocabulary,
+        ["", "  "],
+        VocabularyRecipe(kind=kind, size=8000),
+    )
 
 
 @pytest.mark.parametrize("name", ["shared.model", "shared.words", "nothing"])
 def test_a_broken_or_missing_vocabulary_is_named(tmp_path, name):
     for stored in (b"", b"nonsense", b"a\nb\n", b"\xff\xfe"):
         (tmp_path / name).write_bytes(stored)
-        with pytest.raises(SynmtError, match=r"shared\..*Restore the folder from a copy"):
-            Vocabulary.load(tmp_path, "shared")
+        assert_fails(
+            r"shared\..*Restore the folder from a copy", Vocabulary.load, tmp_path, "shared"
+        )
 
 
 def test_bpe_that_asks_for_too_few_or_too_many_pieces_is_told_how_many_work():
-    with pytest.raises(SynmtError, match=r"vocabulary\.size: .* learn 100 pieces .*smaller than"):
-        vocabulary(size=100)
+    assert_fails(r"vocabulary\.size: .* learn 100 pieces .*smaller than", vocabulary, size=100)
     with pytest.raises(SynmtError, match=r"cannot learn 8000 pieces .* <= \d+") as caught:
         vocabulary(size=8000)
     most = int(caught.value.what.split("<= ")[1].split(".")[0])

@@ -25,6 +25,7 @@ from preparing import (
     tree_of,
     trees_for,
 )
+from refusing import assert_fails, assert_refused
 from tiny import snapshot
 
 from synmt.data import encoding, filtering
@@ -33,7 +34,6 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.filtering import REASONS, judge_pairs
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.summary import corpus_table
-from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import stored_sha256
 from synmt.recipe.data import FilterRecipe
 from synmt.reporting.text import shown_rows
@@ -139,8 +139,15 @@ def test_a_pair_in_a_wrong_language_is_dropped():
 
 def test_a_language_that_cannot_be_told_is_refused(corpus):
     recipe = FilterRecipe(language=True)
-    with pytest.raises(UsageError, match="does not know the language tlh"):
-        judge_pairs(corpus.train, recipe, ("en", "tlh"), lines=10, where=Path())
+    assert_refused(
+        "does not know the language tlh",
+        judge_pairs,
+        corpus.train,
+        recipe,
+        ("en", "tlh"),
+        lines=10,
+        where=Path(),
+    )
 
 
 # rows
@@ -341,8 +348,7 @@ BAD_TEXTS = r"""
 def test_a_text_that_cannot_be_prepared_is_refused(tmp_path, corpus, case):
     for name, content in case.get("files", {}).items():
         (tmp_path / "text" / name).write_bytes(content.encode("latin1"))
-    with pytest.raises(SynmtError, match=f"(?s){case['said']}"):
-        prepared(tmp_path, corpus, filters=case.get("filters", {}))
+    assert_fails(f"(?s){case['said']}", prepared, tmp_path, corpus, filters=case.get("filters", {}))
     assert not is_complete(tmp_path / "prepared")
 
 
@@ -362,14 +368,16 @@ def test_a_prepared_corpus_that_is_broken_or_lacks_trees_is_named(tmp_path, case
     path = prepared(tmp_path).folder / name
     path.unlink() if content == "-" else path.write_text(content.strip('"'))
     trees = {"source": "parse-source-123"} if name == "other" else {}
-    with pytest.raises(SynmtError, match=message):
-        PreparedCorpus.open(path.parent).split("train", trees)
+    assert_fails(message, lambda: PreparedCorpus.open(path.parent).split("train", trees))
 
 
 def test_an_empty_test_set_is_told_before_training(tmp_path):
     corpus = corpus_of(tmp_path, PAIRS, [])
-    with pytest.raises(SynmtError, match=r"valid\.en: the test set has no lines\. Fill both"):
-        check_lengths({"train": corpus.train, "challenge": corpus.valid})
+    assert_fails(
+        r"valid\.en: the test set has no lines\. Fill both",
+        check_lengths,
+        {"train": corpus.train, "challenge": corpus.valid},
+    )
 
 
 @pytest.mark.parametrize("many", [True, False])
@@ -379,15 +387,20 @@ def test_trees_for_other_lines_are_refused_each_time(tmp_path, corpus, many, sma
     more = whole + format_conllu(tree_of("One more."), "One more.", 99)
     parses["train"].write_text(more if many else whole[: whole.rindex("# line")])
     for _ in range(2):
-        with pytest.raises(SynmtError, match=r"train\.trees\.conllu"):
-            annotate(data.folder, corpus, parses, parser={})
+        assert_fails(r"train\.trees\.conllu", annotate, data.folder, corpus, parses, parser={})
     assert data.annotations() == {}
 
 
 def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path, corpus):
     data, corpus = prepared(tmp_path, corpus), corpus_of(tmp_path / "text", PAIRS[::-1])
-    with pytest.raises(SynmtError, match="text has changed since it was prepared"):
-        annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={})
+    assert_fails(
+        "text has changed since it was prepared",
+        annotate,
+        data.folder,
+        corpus,
+        trees_for(corpus, tmp_path),
+        parser={},
+    )
 
 
 def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus, monkeypatch):
@@ -398,8 +411,7 @@ def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus, monkeypatc
     def second(*job):
         if not refused:
             refused.append(job)
-            with pytest.raises(SynmtError, match="another process is writing this corpus"):
-                write()
+            assert_fails("another process is writing this corpus", write)
         yield lambda amount: None
 
     monkeypatch.setattr("synmt.reporting.progress._display", second)

@@ -5,6 +5,7 @@ import gzip
 from dataclasses import replace
 
 import pytest
+from refusing import assert_fails, assert_refused
 from task_texts import PAIRS, TREES, corpus_of, lines, recipe_of
 from tiny import succeed, write_corpus, write_lines
 
@@ -20,7 +21,6 @@ from synmt.data.task_corpus import (
 )
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import segment
-from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
 from synmt.training.tree_sources import tree_requirements
@@ -83,8 +83,7 @@ def test_trees_that_a_task_does_not_have_are_refused(tmp_path, made, name):
     dbsa = {"side": "target", "layers": [1]} if name == "dbsa" else {}
     recipe = recipe_of(tmp_path, syntax={"variants": [{"name": name, **dbsa}]})
     message = "puts trees or tags into the text, so variants find no trees.*Use either"
-    with pytest.raises(UsageError, match=message):
-        tree_requirements(recipe)
+    assert_refused(message, tree_requirements, recipe)
 
 
 def test_given_bracketings_are_taken_as_they_are_and_named_if_missing_or_too_few(tmp_path):
@@ -94,11 +93,9 @@ def test_given_bracketings_are_taken_as_they_are_and_named_if_missing_or_too_few
 
     corpus_of(tmp_path)
     message = r"the training text has no bracketings.*train\.en\.brackets"
-    with pytest.raises(UsageError, match=message):
-        bracketed()
+    assert_refused(message, bracketed)
     path = write_lines(tmp_path / "train.en.brackets", ["(ROOT )"])
-    with pytest.raises(SynmtError, match=r"has 1 lines, but the training text has 3"):
-        bracketed()
+    assert_fails(r"has 1 lines, but the training text has 3", bracketed)
     path.unlink()
     packed = gzip.compress(b"(ROOT (S (NP ) ) )\n\n(ROOT )\n")
     (tmp_path / "train.en.brackets.gz").write_bytes(packed)

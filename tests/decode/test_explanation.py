@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from refusing import assert_refused
 from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
 from synmt.model.heads import choose_heads, head_weights
 from synmt.syntax.arcs import parent_probabilities
 from synmt.syntax.controls import Control
@@ -90,8 +90,12 @@ def test_probabilities_of_a_parent_are_summed_over_relations():
 
 @pytest.mark.parametrize("heads", [[1], [0] * 6, [2, 1, 0, 3, 3, 3], [9, 0, 2, 2, 2, 2], [0, 0]])
 def test_what_is_no_tree_of_the_sentence_is_refused(heads, translators):
-    with pytest.raises(UsageError, match=r"heads: not a tree of this sentence. 6 numbers"):
-        translators["pascal"].explain(TEXT[0], heads)
+    assert_refused(
+        r"heads: not a tree of this sentence. 6 numbers",
+        translators["pascal"].explain,
+        TEXT[0],
+        heads,
+    )
 
 
 def test_gates_and_induced_trees_are_there_where_a_model_has_them(translators):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from refusing import assert_fails, assert_refused
 from small import small_model
 from small_run import LSTM, TEXT, make_run
 
@@ -16,7 +17,6 @@ from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.forced import force
 from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, UsageError
 
 pytestmark = pytest.mark.journey
 
@@ -134,12 +134,10 @@ def test_a_pair_that_is_too_long_is_scored_in_part(tmp_path):
 def test_pairs_that_are_not_pairs_and_broken_weights_are_refused(tmp_path):
     translator = Translator.load(make_run(tmp_path / "run", parser=False))
     for sources, targets in ((2, 3), (3, 2)):
-        with pytest.raises(SynmtError, match="there are 2"):
-            list(score_pairs(translator, TEXT[:sources], TEXT[:targets]))
+        assert_fails("there are 2", list, score_pairs(translator, TEXT[:sources], TEXT[:targets]))
     with torch.no_grad():
         translator.model.output_weight.fill_(float("nan"))
-    with pytest.raises(SynmtError, match="its weights are broken"):
-        list(score_pairs(translator, TEXT[:1], TEXT[3:4]))
+    assert_fails("its weights are broken", list, score_pairs(translator, TEXT[:1], TEXT[3:4]))
 
 
 def test_windows_are_scored_before_more_is_read(tmp_path):
@@ -151,8 +149,13 @@ def test_windows_are_scored_before_more_is_read(tmp_path):
 
 
 def test_an_ensemble_is_not_scored_by_its_first_model(run):
-    with pytest.raises(UsageError, match=r"one model.*an ensemble of 2\. Load each run separately"):
-        next(score_pairs(Translator.load(run, run), LINES, TRANSLATIONS))
+    assert_refused(
+        r"one model.*an ensemble of 2\. Load each run separately",
+        score_pairs,
+        Translator.load(run, run),
+        LINES,
+        TRANSLATIONS,
+    )
 
 
 def test_no_pairs_have_no_perplexity_and_a_large_one_is_infinite():

@@ -18,6 +18,7 @@ from searching import (
     sharp,
 )
 from small import random_batch, small_model
+from splitmix import scramble
 
 from synmt.data.vocabulary import EOS
 from synmt.decode import sampling as module
@@ -26,8 +27,6 @@ from synmt.decode.options import Sampling, SearchOptions
 from synmt.decode.sampling import begin_samples, masses, uniform
 
 pytestmark = pytest.mark.journey
-
-MASK = (1 << 64) - 1
 
 
 def drawing(n_best=1, no_repeat=0, **sampling):
@@ -154,14 +153,7 @@ def test_random_numbers_are_those_of_unsigned_integers():
     numbers, samples = torch.tensor([[0], [3], [1 << 40]]), torch.tensor([[0, 1]])
     found = uniform(9, numbers, samples, 4)
     for row, column in itertools.product(range(3), range(2)):
-        state = _hashed(9)
+        state = scramble(9)
         for name in (int(numbers[row, 0]), column, 4):
-            state = _hashed(state ^ name)
+            state = scramble(state ^ name)
         assert found[row, column].item() == ((state >> 12) + 0.5) / 2**52
-
-
-def _hashed(value):
-    z = (value + 0x9E3779B97F4A7C15) & MASK
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
-    return z ^ (z >> 31)

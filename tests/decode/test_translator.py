@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from refusing import assert_fails, assert_refused
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
@@ -18,7 +19,6 @@ from synmt.decode.options import Sampling
 from synmt.decode.translation import Candidate, Translation, piece_spans
 from synmt.decode.translator import Translator, translate_batches
 from synmt.decode.tree_provider import parser_difference
-from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_available_lines
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe
@@ -84,8 +84,9 @@ def test_a_run_is_named_by_its_folder_as_text_or_path_and_options_have_known_nam
     assert texts(Translator.load(str(folder), folder, n_best=2).translate(LINES)) == expected
     with pytest.raises(TypeError, match="beam_sise"):
         Translator.load(folder, beam_sise=4)
-    with pytest.raises(UsageError, match=r"lines: must be a list of texts"):
-        next(Translator.load(folder).translate("A dog"))
+    assert_refused(
+        r"lines: must be a list of texts", next, Translator.load(folder).translate("A dog")
+    )
 
 
 def test_a_long_line_is_translated_in_part_and_counts_what_is_dropped(load):
@@ -130,8 +131,7 @@ def test_no_parser_is_loaded_where_none_is_needed_and_one_that_is_not_recorded_i
     load, tmp_path, monkeypatch
 ):
     unnamed = Translator.load(make_run(tmp_path / "unnamed", PASCAL, parser=False))
-    with pytest.raises(SynmtError, match=r"does not say which parser makes them.*--parses"):
-        list(unnamed.translate(TEXT))
+    assert_fails(r"does not say which parser makes them.*--parses", list, unnamed.translate(TEXT))
     monkeypatch.setattr("synmt.decode.tree_provider.recorded_parser", None)
     trees = [tree if line else None for line, tree in zip(LINES, FLAT, strict=True)]
     for translator in (unnamed, load("pascal")):
@@ -185,8 +185,7 @@ def test_runs_with_different_vocabularies_cannot_form_an_ensemble(runs, tmp_path
     other = make_run(tmp_path / "words", parser=False)
     (other.folder / "target.model").unlink()
     word_vocabulary(340).save(other.folder, "target")
-    with pytest.raises(UsageError, match="differ from those of"):
-        Translator.load(runs["plain"], other)
+    assert_refused("differ from those of", Translator.load, runs["plain"], other)
 
 
 def test_broken_weights_give_an_error_instead_of_translations(load):
@@ -195,8 +194,7 @@ def test_broken_weights_give_an_error_instead_of_translations(load):
         translator.model.output_weight[7] = float("nan")
     [loaded] = translator.models
     translator = Translator([replace(loaded, decoder=loaded.model.predictor())])
-    with pytest.raises(SynmtError, match="no finite probabilities"):
-        list(translator.translate(TEXT))
+    assert_fails("no finite probabilities", list, translator.translate(TEXT))
 
 
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
@@ -226,8 +224,11 @@ def test_batches_are_translated_in_the_order_of_their_lines():
 def test_a_prefix_with_an_unknown_piece_names_its_line(load):
     translator = load("plain")
     translator.target = word_vocabulary(len(translator.target))
-    with pytest.raises(SynmtError, match=r"line 8: .*has no piece for a part of the prefix"):
-        translator.translate_requests([Request("A dog.", 8, "w1 x")])
+    assert_fails(
+        r"line 8: .*has no piece for a part of the prefix",
+        translator.translate_requests,
+        [Request("A dog.", 8, "w1 x")],
+    )
 
 
 def test_samples_depend_on_the_number_of_the_line_and_on_nothing_else(load):
@@ -390,8 +391,7 @@ def test_windows_hold_every_line_and_go_with_as_many_others():
         (4, "there are 4 trees, and more"),
         (6, "there are 5 lines of text, and more trees"),
     ):
-        with pytest.raises(SynmtError, match=message):
-            list(zip_windows(made, range(count), "trees"))
+        assert_fails(message, list, zip_windows(made, range(count), "trees"))
 
 
 def test_batches_have_similar_lengths_and_at_most_the_allowed_size():

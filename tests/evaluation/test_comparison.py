@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+from refusing import assert_fails
+from scored import FIRST, REFERENCES, SECOND
 from small_run import make_run, write_tests
 
 from synmt import evaluation
-from synmt.errors import SynmtError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.significance import compare_on_resamples
 from synmt.evaluation.systems import group_paths, read_groups
-
-REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
-FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]
-SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja."]
 
 
 def test_lines_in_memory_are_scored_and_compared_with_the_first():
@@ -49,8 +46,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("systems", "references", "options", "message"), REFUSED)
 def test_what_cannot_be_compared_is_refused(systems, references, options, message):
-    with pytest.raises(SynmtError, match=message):
-        evaluation.compare_systems(systems, references, **options)
+    assert_fails(message, evaluation.compare_systems, systems, references, **options)
 
 
 @pytest.mark.parametrize(("on", "other"), [("text", "tokens"), ("tokens", "text")])

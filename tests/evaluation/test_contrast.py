@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 import yaml
+from refusing import assert_fails, assert_refused
 from small_run import PASCAL, TEXT, make_run
 
 from synmt.controlled import english
@@ -29,7 +30,7 @@ from synmt.controlled.meaning import (
 )
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.evaluation.contrast.report import (
     ContrastOptions,
     accuracy_table,
@@ -170,8 +171,7 @@ def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path, 
 )
 def test_a_broken_folder_is_refused(tmp_path, name, text, message):
     write(write_set(tmp_path / "set") / name, text)
-    with pytest.raises(SynmtError, match=message):
-        read_contrasts([str(tmp_path / "set")])
+    assert_fails(message, read_contrasts, [str(tmp_path / "set")])
 
 
 BROKEN = r"""
@@ -189,10 +189,12 @@ json | [{"src segment": "A", "ref segment": "B", "errors": [{}]}] | entry 1: bro
 
 
 def test_a_missing_set_is_refused(tmp_path):
-    with pytest.raises(SynmtError, match="has no contrastive set"):
-        read_contrasts([str(tmp_path)])
-    with pytest.raises(UsageError, match=r"no such contrastive set.*or the word controlled"):
-        read_contrasts([str(tmp_path / "nowhere")])
+    assert_fails("has no contrastive set", read_contrasts, [str(tmp_path)])
+    assert_refused(
+        r"no such contrastive set.*or the word controlled",
+        read_contrasts,
+        [str(tmp_path / "nowhere")],
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from refusing import assert_fails, assert_refused
 from scored import score_system
 
-from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import MetricOptions, computed_here, make_metric, score
 
 HYPOTHESES, REFERENCES, SOURCES = (
@@ -80,8 +80,9 @@ def test_comet_obeys_offline(package, monkeypatch):
     score(make_metric("comet"), HYPOTHESES, REFERENCES, SOURCES)
     assert package.asked == [("Unbabel/wmt22-comet-da", True), ("/hub/model.ckpt", True)]
     legacy = make_metric("comet", MetricOptions(comet_model="wmt20-comet-da"))
-    with pytest.raises(SynmtError, match="SYNMT_OFFLINE forbids the network"):
-        score(legacy, HYPOTHESES, REFERENCES, SOURCES)
+    assert_fails(
+        "SYNMT_OFFLINE forbids the network", score, legacy, HYPOTHESES, REFERENCES, SOURCES
+    )
     assert len(package.asked) == 2
 
 
@@ -95,26 +96,29 @@ def test_a_checkpoint_is_identified_by_its_content(package, tmp_path):
     assert all("|model:model.ckpt@" in signature for signature in signatures)
     assert signatures[0] != signatures[1]
     assert package.asked == [(str(tmp_path / "model.ckpt"), False)] * 2
-    with pytest.raises(SynmtError, match=r"absent\.ckpt: cannot read the file"):
-        make_metric("comet", MetricOptions(comet_model=str(tmp_path / "absent.ckpt")))
+    assert_fails(
+        r"absent\.ckpt: cannot read the file",
+        make_metric,
+        "comet",
+        MetricOptions(comet_model=str(tmp_path / "absent.ckpt")),
+    )
 
 
 def test_comet_needs_the_source_and_a_known_model(package):
     metric = make_metric("comet", MetricOptions(comet_model="Unbabel/none"))
-    with pytest.raises(SynmtError, match=r"cannot load COMET's model 'Unbabel/none'"):
-        score(metric, HYPOTHESES, REFERENCES, SOURCES)
+    assert_fails(
+        r"cannot load COMET's model 'Unbabel/none'", score, metric, HYPOTHESES, REFERENCES, SOURCES
+    )
     for sources, message in (
         (None, r"COMET needs the source.*--source"),
         (["one"], "equally many lines"),
     ):
-        with pytest.raises(SynmtError, match=message):
-            score_system(HYPOTHESES, REFERENCES, ["comet"], sources=sources)
+        assert_fails(message, score_system, HYPOTHESES, REFERENCES, ["comet"], sources=sources)
 
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "comet", None)
-    with pytest.raises(SynmtError, match=r"pip install 'synmt\[comet\]'"):
-        make_metric("comet")
+    assert_fails(r"pip install 'synmt\[comet\]'", make_metric, "comet")
 
 
 FAILURES = """
@@ -173,13 +177,21 @@ def test_beer_is_found_by_beer_home_and_identified_by_its_archive(beer, tmp_path
 @pytest.mark.parametrize("line", FAILURES.strip().splitlines())
 def test_failures_of_beer_are_reported(beer, line):
     script, message = line.split(" | ")
-    with pytest.raises(SynmtError, match=message):
-        score(beer(f"#!/bin/sh\n{script}\n"), HYPOTHESES, REFERENCES)
+    assert_fails(message, score, beer(f"#!/bin/sh\n{script}\n"), HYPOTHESES, REFERENCES)
 
 
 def test_missing_beer_is_reported(beer, tmp_path):
-    with pytest.raises(SynmtError, match=r"BEER failed .*No such file.* It needs Java"):
-        score(beer("#!/no/such/shell\n"), HYPOTHESES, REFERENCES)
+    assert_fails(
+        r"BEER failed .*No such file.* It needs Java",
+        score,
+        beer("#!/no/such/shell\n"),
+        HYPOTHESES,
+        REFERENCES,
+    )
     for folder in (None, tmp_path / "bin"):
-        with pytest.raises(UsageError, match=r"BEER is not part of synmt.*BEER_HOME"):
-            make_metric("beer", MetricOptions(beer_folder=folder))
+        assert_refused(
+            r"BEER is not part of synmt.*BEER_HOME",
+            make_metric,
+            "beer",
+            MetricOptions(beer_folder=folder),
+        )

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import sacrebleu
+from refusing import assert_fails, assert_refused
 from sacrebleu.significance import PairedTest
 from scored import score_system
 
-from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import (
     METRICS,
     MetricOptions,
@@ -120,29 +120,31 @@ def test_sacrebleus_p_value_follows_from_the_same_resamples(nc11):
 
 def test_names_of_metrics_may_be_in_upper_case_and_unknown_names_get_the_nearest():
     assert make_metric(" chrF++").title == "chrF2++"
-    with pytest.raises(UsageError, match=r"no metric 'blue'.*bleu, bleu1, .*Did you mean 'bleu'"):
-        make_metric("blue")
-    with pytest.raises(UsageError, match=r"no tokenization 'ja-mekab'.*Did you mean 'ja-mecab'"):
-        make_metric("bleu", MetricOptions("ja-mekab"))
+    assert_refused(r"no metric 'blue'.*bleu, bleu1, .*Did you mean 'bleu'", make_metric, "blue")
+    assert_refused(
+        r"no tokenization 'ja-mekab'.*Did you mean 'ja-mecab'",
+        make_metric,
+        "bleu",
+        MetricOptions("ja-mekab"),
+    )
 
 
 def test_a_tokenisation_without_its_packages_says_how_to_install_them(monkeypatch):
     monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
-    with pytest.raises(SynmtError, match=r"pip install 'sacrebleu\[ja\]'"):
-        make_metric("bleu", MetricOptions("ja-mecab"))
+    assert_fails(r"pip install 'sacrebleu\[ja\]'", make_metric, "bleu", MetricOptions("ja-mecab"))
 
 
 def test_a_tokenisation_that_needs_a_download_obeys_offline(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     monkeypatch.setattr("synmt.evaluation.sacrebleu.SACREBLEU_DIR", str(tmp_path))
-    with pytest.raises(SynmtError, match="SYNMT_OFFLINE forbids"):
-        make_metric("bleu", MetricOptions("flores200"))
+    assert_fails("SYNMT_OFFLINE forbids", make_metric, "bleu", MetricOptions("flores200"))
 
 
 def test_an_empty_file_is_refused(tmp_path):
     (tmp_path / "empty").write_text("")
-    with pytest.raises(SynmtError, match=r"one or more, not .*empty': 0"):
-        read_aligned([tmp_path / "empty", tmp_path / "empty"])
+    assert_fails(
+        r"one or more, not .*empty': 0", read_aligned, [tmp_path / "empty", tmp_path / "empty"]
+    )
 
 
 UNSPACED = """

@@ -6,6 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from scipy import stats
+from scored import FIRST, REFERENCES, SECOND
 
 from synmt.evaluation.comparison import TESTS, SignificancePlan, compare_scores
 from synmt.evaluation.metrics import make_metric, score
@@ -19,15 +20,6 @@ from synmt.evaluation.significance import (
     swapped_differences,
     welch_test,
 )
-
-REFERENCES = [
-    "Der Affe isst eine Banane.",
-    "Er schläft heute lange.",
-    "Ja.",
-    "Die Kinder bestellen ein Eis.",
-]
-FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein.", "Die Kinder bestellt ein Eis."]
-SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja.", "Kinder bestellen Eis."]
 
 
 def ratio(totals):
@@ -92,11 +84,7 @@ def test_without_variance_p_is_0_for_a_difference_and_1_for_none():
         assert low <= welch_test([25.0, 25.0], other) <= high
 
 
-def test_the_spread_of_seeds_by_hand():
-    found = spread([24.0, 25.0, 29.0])
-    # (2² + 1² + 3²) / 2 = 7
-    assert found.mean == 26
-    assert found.deviation == pytest.approx(7**0.5)
+def test_a_single_seed_has_no_deviation():
     assert spread([24.0]).deviation == 0
 
 

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from refusing import assert_refused
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import random_batch, shaken, small_model
 from stepping import GPU_LIKE, LENGTHS, assert_equal_steps, both_steps
@@ -22,7 +23,6 @@ from synmt.decode import beam
 from synmt.decode.beam import search
 from synmt.decode.next_piece import Member, looks
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.errors import UsageError
 from synmt.fast import packed
 from synmt.fast.decoder import fast_decoder
 from synmt.fast.packed import reduce_layers, usable_precision
@@ -198,8 +198,9 @@ def test_without_instructions_everything_is_computed_in_float32_which_is_said(
 
 
 def test_a_precision_that_does_not_exist_is_refused():
-    with pytest.raises(UsageError, match=r"'int4'\. Precisions: float32, bf16, int8"):
-        usable_precision("int4", torch.device("cpu"))
+    assert_refused(
+        r"'int4'\. Precisions: float32, bf16, int8", usable_precision, "int4", torch.device("cpu")
+    )
 
 
 def test_it_goes_beyond_the_table_of_angles_and_is_near_in_bf16():

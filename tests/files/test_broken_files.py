@@ -17,6 +17,7 @@ import torch
 import yaml
 from places import TESTS
 from pyarrow import ipc
+from refusing import assert_fails
 
 from synmt.analysis.words.grouping import prepared_text
 from synmt.data.annotate import learn_features
@@ -256,8 +257,7 @@ def test_a_broken_run_stops_no_other(old):
     for content in (b"{", b'{"format": 1, "status": "finished", "steps": "many"}', b"[" * 100_000):
         broken.write_bytes(content)
         assert find_run(None, old / "runs").name == "pascal"
-    with pytest.raises(SynmtError, match=r"broken/run\.json: broken: .* invalid JSON: recursion"):
-        find_run(broken.parent)
+    assert_fails(r"broken/run\.json: broken: .* invalid JSON: recursion", find_run, broken.parent)
     broken.unlink()
     broken.mkdir()
     assert find_run(None, old / "runs").name == "pascal"
@@ -353,17 +353,20 @@ def test_damaged_vocabularies_and_truecase_models_are_named(tmp_path):
     stored = train_vocabulary(text, VocabularyRecipe(size=300)).to_bytes()
     for broken in (stored[:-9], stored.replace("▁".encode(), b"\xff\x96\x81", 1)):
         (tmp_path / "source.model").write_bytes(broken)
-        with pytest.raises(SynmtError, match=r"source\.model: not a SentencePiece model"):
-            Vocabulary.load(tmp_path, "source")
+        assert_fails(
+            r"source\.model: not a SentencePiece model", Vocabulary.load, tmp_path, "source"
+        )
     for broken in (b"monkey", b"monk\xff (3/3)\n"):
         (tmp_path / "source.truecase").write_bytes(broken)
-        with pytest.raises(SynmtError, match=r"source\.truecase: broken"):
-            Truecaser(tmp_path / "source.truecase").truecase(["Monkey"])
+        assert_fails(
+            r"source\.truecase: broken",
+            Truecaser(tmp_path / "source.truecase").truecase,
+            ["Monkey"],
+        )
 
 
 def test_values_of_a_recipe_that_json_does_not_have_are_no_traceback(old):
     path = run_of(old).folder / "recipe.yaml"
     original = path.read_text()
     path.write_text(original.replace("evaluation:", "evaluation:\n  moon: !!timestamp 2020-01-01"))
-    with pytest.raises(SynmtError, match=r"recipe\.yaml.*moon"):
-        run_of(old).recipe()
+    assert_fails(r"recipe\.yaml.*moon", run_of(old).recipe)

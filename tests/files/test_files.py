@@ -8,6 +8,7 @@ from collections import deque
 from pathlib import Path
 
 import pytest
+from refusing import assert_fails, assert_refused
 from tiny import write_lines
 
 from synmt.corpora.archives import Packed
@@ -44,15 +45,13 @@ SPOILT = [PACKED[:-20], PACKED[:40] + b"#" + PACKED[41:], b"no gzip at all"]
 def test_a_spoilt_gzip_file_is_named(tmp_path, content):
     (tmp_path / "text.gz").write_bytes(content)
     message = r"text\.gz: not a complete gzip file .* take \.gz off its name"
-    with pytest.raises(SynmtError, match=message):
-        list(read_lines(tmp_path / "text.gz"))
+    assert_fails(message, list, read_lines(tmp_path / "text.gz"))
 
 
 def test_a_text_that_is_not_utf8_comes_with_advice(tmp_path):
     (tmp_path / "text").write_bytes("ä\n".encode("latin1"))
     message = r"text: line 1 is not UTF-8.* with `iconv -f latin1 -t utf-8`"
-    with pytest.raises(SynmtError, match=message):
-        list(read_lines(tmp_path / "text"))
+    assert_fails(message, list, read_lines(tmp_path / "text"))
 
 
 MARKED = r"""
@@ -83,12 +82,10 @@ def test_what_is_not_plain_text_is_recognized_by_its_beginning(tmp_path, monkeyp
     text, name = line.replace("@", r"\t_" * 8 + r"\n").split(" | ")
     content = text.encode().decode("unicode_escape").encode("latin1")
     (tmp_path / "text").write_bytes(content)
-    with pytest.raises(UsageError, match=f"text: this is {name}, not one sentence"):
-        list(read_lines(tmp_path / "text"))
+    assert_refused(f"text: this is {name}, not one sentence", list, read_lines(tmp_path / "text"))
     with open(tmp_path / "text") as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        with pytest.raises(UsageError, match=f"standard input: this is {name}, "):
-            list(read_lines("-"))
+        assert_refused(f"standard input: this is {name}, ", list, read_lines("-"))
 
 
 PLAIN = """\
@@ -182,8 +179,8 @@ def test_a_line_that_would_fill_the_memory_is_named(tmp_path, read):
     path.write_bytes(gzip.compress(b"A dog.\n") + gzip.compress(b" " * 1_000_000, 1) * 200)
     tracemalloc.start()
     try:
-        with pytest.raises(SynmtError, match=r"text\.gz: line 2 is longer than 10 MB\. Check that"):
-            deque(read(path), maxlen=0)
+        message = r"text\.gz: line 2 is longer than 10 MB\. Check that"
+        assert_fails(message, lambda: deque(read(path), maxlen=0))
         assert tracemalloc.get_traced_memory()[1] < 90_000_000
     finally:
         tracemalloc.stop()
@@ -194,8 +191,7 @@ def test_the_longest_line_is_read(tmp_path, monkeypatch):
     (tmp_path / "text").write_bytes(b"12345678\n123456789\n")
     lines = read_lines(tmp_path / "text")
     assert next(lines) == "12345678"
-    with pytest.raises(SynmtError, match="line 2 is longer"):
-        next(lines)
+    assert_fails("line 2 is longer", next, lines)
 
 
 def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):

@@ -9,6 +9,9 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
 METRIC = make_metric("bleu")
+REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
+FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]
+SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja."]
 
 
 WORDS = ["der", "die", "das", "Affe", "Frau", "isst", "sieht", "Banane", "Mann"]

@@ -43,8 +43,10 @@ MONKEY = Parse(
     parents=np.array([1, 2, 2, 4, 2]),
     relations=["det", "nsubj", "root", "det", "obj"],
 )
-MONKEY_WORD_OF = np.array([0, 1, 1, 2, 3, 4, 4])
+MONKEY_SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24]])
 """▁The ▁mon key ▁eats ▁a ▁ban ana"""
+MONKEY_WORD_OF = np.array([0, 1, 1, 2, 3, 4, 4])
+"""The word of each piece."""
 
 
 def small_recipe(**sections: Any) -> Recipe:

@@ -6,6 +6,7 @@ import sys
 import pytest
 import torch
 import yaml
+from refusing import assert_refused
 from small import model_recipe, small_model, small_recipe
 
 from synmt.errors import UsageError
@@ -241,8 +242,11 @@ class Lemmas(Variant):
 def test_a_variant_of_the_target_cannot_learn_from_lemmas(write_module, lab, module):
     write_module(f"{lab}.lemmas", module)
     small_model({"name": f"{lab}.lemmas"})
-    with pytest.raises(UsageError, match="whose values are known for the source only"):
-        small_model({"name": f"{lab}.lemmas", "side": "target"})
+    assert_refused(
+        "whose values are known for the source only",
+        small_model,
+        {"name": f"{lab}.lemmas", "side": "target"},
+    )
 
 
 REACH = """
@@ -270,8 +274,12 @@ def test_a_signal_may_depend_on_options_but_two_signals_of_one_name_are_refused(
     small_model({**reach, "layers": [1, 2]}, {**reach, "reach": 5})
     deps_san = {"name": "deps_san", "layers": [1], "heads": 2}
     for other, name in (({**reach, "reach": 4, "called": "x"}, "x"), (deps_san, "distance")):
-        with pytest.raises(UsageError, match=f"two different signals are called '{name}'"):
-            small_model({**reach, "called": name}, other)
+        assert_refused(
+            f"two different signals are called '{name}'",
+            small_model,
+            {**reach, "called": name},
+            other,
+        )
 
 
 WIDE = '''
@@ -293,13 +301,10 @@ def test_options_of_a_module_are_checked_by_their_types(write_module):
     write_module("needy.wide", WIDE)
     wide = {"name": "needy.wide"}
     message = r"syntax\.variants\.0\.width: needy.wide needs this option, which has no default"
-    with pytest.raises(UsageError, match=message):
-        placed({**wide, "factor": 2.0})
+    assert_refused(message, placed, {**wide, "factor": 2.0})
     message = "(?s)widht: .* has no such.*Did you mean 'width'.*width: needy.wide needs"
-    with pytest.raises(UsageError, match=message):
-        placed({**wide, "widht": 3})
-    with pytest.raises(UsageError, match="groups: must be a valid string"):
-        placed({**wide, "width": 3, "groups": [1]})
+    assert_refused(message, placed, {**wide, "widht": 3})
+    assert_refused("groups: must be a valid string", placed, {**wide, "width": 3, "groups": [1]})
     [variant], _ = placed({**wide, "width": 3, "groups": ["nsubj", "obj"]})
     assert (variant.width, variant.groups) == (3, ("nsubj", "obj"))
     _, width, factor, _ = variant_keys("needy.wide")

@@ -10,10 +10,9 @@ import sys
 import pytest
 import torch
 from copy_task import make_trainer
-from refusing import assert_fails
+from refusing import assert_fails, assert_refused
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from synmt.errors import UsageError
 from synmt.model.device import choose_device, fixed_order, sum_type
 from synmt.training import loss
 
@@ -46,13 +45,11 @@ def test_memory_that_has_been_freed_stays_with_the_process():
 
 
 def test_mps_is_chosen_by_its_name_where_there_is_one(monkeypatch):
-    with pytest.raises(UsageError, match=r"there is no device 'mps'.*mps \(0 here\)"):
-        choose_device("mps")
+    assert_refused(r"there is no device 'mps'.*mps \(0 here\)", choose_device, "mps")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     assert choose_device("mps") == torch.device("mps")
     assert choose_device("auto").type != "mps"
-    with pytest.raises(UsageError, match="there is no device 'mps:1'"):
-        choose_device("mps:1")
+    assert_refused("there is no device 'mps:1'", choose_device, "mps:1")
 
 
 def test_sums_of_a_gpu_have_a_fixed_order_where_it_is_wanted_and_other_operations_are_named():

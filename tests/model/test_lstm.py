@@ -4,12 +4,12 @@ hold for any size."""
 import pytest
 import torch
 from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once
+from refusing import assert_refused
 from small import random_batch, small_model, small_recipe
 from torch.autograd import gradcheck
 
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import EOS, PAD
-from synmt.errors import UsageError
 from synmt.model.lstm import lstm_cell
 from synmt.recipe.schema import ModelRecipe
 from synmt.training.pipeline import check_values
@@ -185,14 +185,18 @@ def test_sizes_fill_in_layers_and_width(size, layers, width):
     ],
 )
 def test_training_that_an_lstm_cannot_do_is_refused(training, message):
-    with pytest.raises(UsageError, match=message):
-        check_values(small_recipe(model={"architecture": "lstm"}, training=training))
+    lstm = {"model": {"architecture": "lstm"}, "training": training}
+    assert_refused(message, lambda: check_values(small_recipe(**lstm)))
 
 
 def test_features_in_an_embedding_narrower_than_the_states():
     size = {"architecture": "lstm", "embedding_dim": 10}
-    with pytest.raises(UsageError, match="1 to 10, the width of an embedding"):
-        small_model({"name": "tag_embedding", "size": 12}, **size)
+    assert_refused(
+        "1 to 10, the width of an embedding",
+        small_model,
+        {"name": "tag_embedding", "size": 12},
+        **size,
+    )
     model = small_model({"name": "tag_embedding", "size": 4}, **size).eval()
     _, batch = random_batch(model, [4, 6])
     before = model(batch).states

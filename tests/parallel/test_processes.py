@@ -16,9 +16,9 @@ from unittest.mock import Mock
 
 import meeting
 import pytest
+from refusing import assert_fails
 from tiny import environment
 
-from synmt.errors import SynmtError
 from synmt.parallel import worker_log
 from synmt.parallel.processes import in_processes, process_count, started_processes
 from synmt.parallel.threads import threads
@@ -93,8 +93,7 @@ def let_in(place, guests):
 
 
 def test_a_killed_process_is_a_message_with_a_remedy(done):
-    with pytest.raises(SynmtError, match=r"was killed.*fewer processes: `--threads 1`"):
-        done(work, "odd", [1, "kill"])
+    assert_fails(r"was killed.*fewer processes: `--threads 1`", done, work, "odd", [1, "kill"])
 
 
 def worker_and_sum(state, item):
@@ -127,8 +126,7 @@ def test_where_no_process_can_start_the_message_says_so(done, monkeypatch):
     refuse = Mock(side_effect=OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
     monkeypatch.setattr(multiprocessing.util, "spawnv_passfds", refuse)
     message = r"no other process can start \(Resource temporarily unavailable\).*--workers 1"
-    with pytest.raises(SynmtError, match=message):
-        done(work, "odd", range(4))
+    assert_fails(message, done, work, "odd", range(4))
     assert not multiprocessing.active_children()
 
 
@@ -153,8 +151,7 @@ def test_started_processes_do_one_work_after_the_other(done):
         found += done(worker_and_sum, "y" * 10**5, [7])
         found += done(worker_and_sum, "", range(4))
         assert done(worker_and_sum, "", [1], 1) == [(os.getpid(), 1)]
-        with pytest.raises(SynmtError, match="worker process was killed"):
-            done(work, "odd", ["kill"])
+        assert_fails("worker process was killed", done, work, "odd", ["kill"])
     sums = sorted(number for _, number in found)
     assert sums == [*range(4), 10**5 + 7, *range(10**6, 10**6 + 4)]
     workers = {worker for worker, _ in found}

@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from refusing import assert_refused
 from tiny import write_lines
 
-from synmt.errors import UsageError
 from synmt.parallel import threads as module
 from synmt.parallel.threads import threads, usable_cores, use_threads
 
@@ -63,8 +63,7 @@ def test_the_option_comes_before_the_variables_and_these_before_the_cores(
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
 def test_a_wrong_number_of_threads_is_named(environment, value):
     environment.setenv("SYNMT_THREADS", value)
-    with pytest.raises(UsageError, match=f"SYNMT_THREADS: '{value}' is not a number of threads"):
-        use_threads()
+    assert_refused(f"SYNMT_THREADS: '{value}' is not a number of threads", use_threads)
 
 
 COMMAND = """

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 from cases import cases
 from corpus_server import Fault, come_online, serving
+from refusing import assert_fails
 from tiny import PASCAL, fail, lines_of, succeed, write_corpus, write_recipe
 
-from synmt.errors import SynmtError
 from synmt.parsing.models import COMPACT
 from synmt.parsing.official import fetch, is_complete
 from synmt.parsing.parser import StanzaParser
@@ -165,8 +165,7 @@ def test_an_alias_is_followed(server, folder):
 
 def test_after_a_failure_the_next_command_fetches_only_what_is_missing(server, folder):
     server.faults[of("depparse")] = Fault(status=404)
-    with pytest.raises(SynmtError, match=r"1 file\(s\) cannot be downloaded .*404"):
-        fetch("de", "default")
+    assert_fails(r"1 file\(s\) cannot be downloaded .*404", fetch, "de", "default")
     assert not (folder / "resources.json").exists()
     server.faults.clear()
     fetch("de", "default")
@@ -177,8 +176,7 @@ def test_after_a_failure_the_next_command_fetches_only_what_is_missing(server, f
 @pytest.mark.parametrize("damaged", [CONTENT["pos"][:-1], b"\0" + CONTENT["pos"][1:]])
 def test_a_model_that_is_not_the_one_of_the_list_is_refused(server, folder, damaged):
     server.files[of("pos")] = damaged
-    with pytest.raises(SynmtError, match=r"the file has changed: its MD5 is .*, not"):
-        fetch("de", "default")
+    assert_fails(r"the file has changed: its MD5 is .*, not", fetch, "de", "default")
     assert not (folder / "resources.json").exists()
     assert not (folder / "de" / "pos").exists()
 
@@ -231,8 +229,7 @@ def test_without_a_network_there_is_one_message(server, folder, monkeypatch):
 @pytest.mark.parametrize("content", [b"<html>", b"[]"])
 def test_what_is_not_a_list_of_models_is_refused(server, content):
     server.files[LIST] = content
-    with pytest.raises(SynmtError, match="not a list of Stanza's models"):
-        fetch("de", "default")
+    assert_fails("not a list of Stanza's models", fetch, "de", "default")
 
 
 def test_what_a_model_depends_on_is_fetched_too(server, folder):
@@ -248,8 +245,7 @@ def test_what_a_model_depends_on_is_fetched_too(server, folder):
 
 
 def test_the_model_of_python_is_downloaded_only_if_allowed(server):
-    with pytest.raises(SynmtError, match="not found"):
-        StanzaParser("de", model="official")
+    assert_fails("not found", StanzaParser, "de", model="official")
     assert not server.requests
     assert (
         len(StanzaParser("de", model="official", download=True, device="cpu").parse(["a b"])[0])

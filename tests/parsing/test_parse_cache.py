@@ -235,8 +235,10 @@ def test_a_kill_while_trees_are_written_loses_those_at_most(caplog):
     assert len(parser.asked) == 2
 
 
-def test_the_trees_of_an_analysis_are_cached_too():
-    parser = FlatParser()
+def test_the_trees_of_an_analysis_are_cached_too_and_failures_are_reported_by_line(caplog):
+    parser, lines = FlatParser(), [*"ab" * 150, "poison"]
     for _ in range(2):
-        assert parse_lines(parser, ["a", "b"]) == [flat_parse("a"), flat_parse("b")]
-    assert parser.asked == ["a", "b"]
+        assert parse_lines(parser, lines) == list(map(flat_parse, lines))
+    assert parser.asked[-2:] == ["poison"] * 2
+    what = "could not be parsed in one piece; using a flat or joined tree: poisoned"
+    assert caplog.messages == [f"line 301 {what}"] * 2

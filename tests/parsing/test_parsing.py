@@ -12,8 +12,8 @@ from cases import cases
 from flat_parser import FlatParser, group_lives, parse_slowly
 from flat_parser import parse_with_flat as run
 from forked import Forked, let_pools_fork, wait_for
+from refusing import assert_fails
 
-from synmt.errors import SynmtError
 from synmt.parsing.bulk import parse_file, parse_stream
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
@@ -42,8 +42,7 @@ def source(tmp_path):
 
 
 def assert_refused(message, *arguments, **options):
-    with pytest.raises(SynmtError, match=message):
-        run(*arguments, **options)
+    assert_fails(message, run, *arguments, **options)
 
 
 def interrupt(source, target, shards):
@@ -269,8 +268,11 @@ def test_a_stream_names_failures_and_bytes_that_are_not_utf8_by_the_number_of_th
     assert caplog.messages == [
         "line 2 could not be parsed in one piece; using a flat or joined tree: poisoned"
     ]
-    with pytest.raises(SynmtError, match=r"standard input: line 2 is not UTF-8"):
-        list(parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()))
+    assert_fails(
+        r"standard input: line 2 is not UTF-8",
+        list,
+        parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()),
+    )
 
 
 def test_the_processes_of_a_parser_follow_the_chosen_threads(monkeypatch):

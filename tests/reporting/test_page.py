@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from pages import HOSTILE, Reader, contrast
+from refusing import assert_refused
 
-from synmt.errors import UsageError
 from synmt.reporting.page import check_page, fragment, page_of, picture
 from synmt.reporting.values import Figure, Report, Table, TextBlock, text_column
 
@@ -94,8 +94,7 @@ def test_text_can_be_read_on_light_and_dark_screens(screen):
 @pytest.mark.parametrize("name", ["out.txt", "out", "html"])
 def test_a_page_has_the_ending_of_a_page(tmp_path, name):
     check_page(tmp_path / "out.HTML")
-    with pytest.raises(UsageError, match=r"not an HTML file name. Endings: \.html, \.htm"):
-        check_page(tmp_path / name)
+    assert_refused(r"not an HTML file name. Endings: \.html, \.htm", check_page, tmp_path / name)
 
 
 @pytest.mark.journey

@@ -5,9 +5,8 @@ import io
 import json
 import re
 
-import pytest
+from refusing import assert_refused
 
-from synmt.errors import UsageError
 from synmt.reporting.formats import remarks, render
 from synmt.reporting.values import (
     Column,
@@ -127,8 +126,7 @@ def test_a_page_and_a_notebook_show_the_same_cells(tmp_path):
         assert part in page
         assert part in REPORT._repr_html_()
     assert str(TABLE).splitlines()[0] == "by length"
-    with pytest.raises(UsageError, match="not an HTML file name"):
-        REPORT.save(tmp_path / "x.txt")
+    assert_refused("not an HTML file name", REPORT.save, tmp_path / "x.txt")
 
 
 def test_columns_without_values_are_left_out():

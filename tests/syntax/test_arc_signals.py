@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusing import assert_fails, assert_refused
 from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree
 
-from synmt.errors import SynmtError, UsageError
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import STANFORD_GROUPS, UNIVERSAL_GROUPS
@@ -56,16 +56,17 @@ def test_equal_arguments_give_the_same_signal(kind, needs):
 
 
 def test_a_parse_without_arcs_is_told_where_they_come_from():
-    with pytest.raises(
-        SynmtError, match=r"a tree has no probabilities of arcs.*`synmt parse --arcs`"
-    ):
-        arcs(GROUPS).compute(MONKEY, MONKEY_AND_EOS)
+    assert_fails(
+        r"a tree has no probabilities of arcs.*`synmt parse --arcs`",
+        arcs(GROUPS).compute,
+        MONKEY,
+        MONKEY_AND_EOS,
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_relation_in_two_groups_is_refused_at_once(kind):
-    with pytest.raises(UsageError, match="relation 'obj' is in groups 1 and 2"):
-        kind((("obj",), ("nsubj", "obj")))
+    assert_refused("relation 'obj' is in groups 1 and 2", kind, (("obj",), ("nsubj", "obj")))
 
 
 @pytest.mark.parametrize("kind", KINDS)

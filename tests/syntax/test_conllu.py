@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 from notation import arcs_in
+from refusing import assert_fails
 from small import MONKEY, all_trees, is_tree
 
-from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.merging import token_tree
 from synmt.syntax.parse import flat_parse
@@ -158,8 +158,9 @@ for case in MALFORMED.strip().splitlines():
 
 @pytest.mark.parametrize("rows", FAULTY, ids=range(len(FAULTY)))
 def test_a_malformed_tree_is_named_by_file_sentence_and_line(tmp_path, rows):
-    with pytest.raises(SynmtError, match=r"trees\.conllu, sentence 1 \(line 1\).*" + FAULTY[rows]):
-        read(tmp_path, rows + "\n")
+    assert_fails(
+        r"trees\.conllu, sentence 1 \(line 1\).*" + FAULTY[rows], read, tmp_path, rows + "\n"
+    )
 
 
 ARCS = arcs_in(
@@ -237,14 +238,12 @@ def test_corrupt_arcs_are_named_by_file_sentence_and_token(tmp_path, misc):
     path = write(tmp_path, f"{good}\n{good}{bad}" + row(3, "c", 1, "x", "Arcs=1:x:1"))
     where = r"trees\.conllu, sentence 2 \(line 3\): the arcs of token 2 in MISC are wrong: "
     for reading in (read_conllu(path), read_parses(path, ["a", "a b c"])):
-        with pytest.raises(SynmtError, match=f"{where}.*Arcs=2:nsubj.*synmt parse --arcs"):
-            list(reading)
+        assert_fails(f"{where}.*Arcs=2:nsubj.*synmt parse --arcs", list, reading)
 
 
 def test_a_token_without_arcs_among_tokens_with_arcs_is_named(tmp_path):
     rows = row(1, "a", 0, "root", "Arcs=0:root:1") + row(2, "b", 1, "x", "SpaceAfter=No")
-    with pytest.raises(SynmtError, match=r"sentence 1 \(line 1\): the arcs of token 2 .* or none"):
-        read(tmp_path, rows)
+    assert_fails(r"sentence 1 \(line 1\): the arcs of token 2 .* or none", read, tmp_path, rows)
 
 
 ANOTHER_TEXT = """
@@ -260,16 +259,14 @@ The m\u043enkey eats => word 2 is 'monkey', but the text continues with 'm\u043e
 def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, case):
     line, message = case.split(" => ")
     path = write(tmp_path, format_conllu(TAGGED, LINE, 1))
-    with pytest.raises(SynmtError, match=re.escape(message)):
-        list(read_parses(path, [line]))
+    assert_fails(re.escape(message), list, read_parses(path, [line]))
 
 
 @pytest.mark.parametrize(("blocks", "lines"), [(1, 3), (3, 1), (0, 2), (2, 0)])
 def test_different_numbers_of_sentences_and_lines_are_refused(tmp_path, blocks, lines):
     path = write(tmp_path, format_conllu(TAGGED, LINE, 1) * blocks)
     message = f"ends before line {blocks + 1} " if blocks < lines else f"which has {lines} lines"
-    with pytest.raises(SynmtError, match=message):
-        list(read_parses(path, [LINE] * lines))
+    assert_fails(message, list, read_parses(path, [LINE] * lines))
 
 
 @pytest.mark.parametrize("name", ["de_gsd-ud-dev", "en_ewt-ud-dev"])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from cases import cases
 from notation import matrix, pairs
+from refusing import assert_fails
 from small import MONKEY, MONKEY_WORD_OF, all_trees, random_pieces, random_tree
 
-from synmt.errors import SynmtError
 from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.constituent_signals import CUT, boundaries, boundary_heights, owners, splits
 from synmt.syntax.constituents import (
@@ -78,8 +78,13 @@ The monkey => 'The' is outside
 def test_what_is_no_bracketing_is_refused(text, fault):
     with pytest.raises(ValueError, match=fault):
         read_brackets(text)
-    with pytest.raises(SynmtError, match=rf"x\.brackets, line 3.*{fault}"):
-        parse_brackets(text, "The monkey", where="x.brackets, line 3")
+    assert_fails(
+        rf"x\.brackets, line 3.*{fault}",
+        parse_brackets,
+        text,
+        "The monkey",
+        where="x.brackets, line 3",
+    )
 
 
 def test_words_are_placed_in_the_line_with_its_whitespace_and_its_brackets():
@@ -125,12 +130,22 @@ def test_a_file_of_brackets_is_read_only_where_no_dependencies_are_needed(tmp_pa
     first, empty = read_parses(path, [SENTENCE, ""], brackets=True)
     assert first.constituents.tolist() == SPANS
     assert len(empty) == 0
-    with pytest.raises(SynmtError, match="comes as brackets, and the model reads dependencies"):
-        list(read_parses(path, [SENTENCE, ""]))
-    with pytest.raises(SynmtError, match="ends before line 3 of the text"):
-        list(read_parses(path, [SENTENCE, "", SENTENCE], brackets=True))
-    with pytest.raises(SynmtError, match="has more trees than the text, which has 1 lines"):
-        list(read_parses(path, [SENTENCE], brackets=True))
+    assert_fails(
+        "comes as brackets, and the model reads dependencies",
+        read_parses,
+        path,
+        [SENTENCE, ""],
+    )
+    assert_fails(
+        "ends before line 3 of the text",
+        list,
+        read_parses(path, [SENTENCE, "", SENTENCE], brackets=True),
+    )
+    assert_fails(
+        "has more trees than the text, which has 1 lines",
+        list,
+        read_parses(path, [SENTENCE], brackets=True),
+    )
 
 
 def test_the_binary_trees_of_the_monkey():

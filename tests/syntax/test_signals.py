@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusing import assert_refused
 from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree
 
-from synmt.errors import UsageError
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse
@@ -110,8 +110,7 @@ def test_the_name_of_a_list_is_the_same_in_every_process():
 
 
 def test_a_relation_listed_twice_is_refused():
-    with pytest.raises(UsageError, match="relation 'obj' is listed twice"):
-        relation_signal(("obj", "det", "obj"))
+    assert_refused("relation 'obj' is listed twice", relation_signal, ("obj", "det", "obj"))
 
 
 # laws

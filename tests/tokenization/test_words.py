@@ -11,13 +11,13 @@ from unittest.mock import Mock
 
 import pytest
 import yaml
+from refusing import assert_fails, assert_refused
 from small import small_recipe
 from tiny import write_lines
 
 from synmt.arrays import SIDES
 from synmt.corpora.corpus import Corpus
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.syntax.parse import WORD
@@ -192,8 +192,7 @@ REFUSED = r"""
 @pytest.mark.parametrize("case", yaml.safe_load(REFUSED), ids=str)
 def test_a_recipe_with_words_that_do_not_fit_is_refused(case):
     sections = {name: section for name, section in case.items() if name != "said"}
-    with pytest.raises(UsageError, match=case["said"]):
-        small_recipe(**sections)
+    assert_refused(case["said"], small_recipe, **sections)
 
 
 def test_the_target_is_cut_like_the_source_unless_it_has_its_own_section():
@@ -210,8 +209,7 @@ def test_a_missing_package_is_named_with_the_way_to_install_it(case, monkeypatch
     monkeypatch.setitem(sys.modules, module, None)
     one = WordTokenizer(TextRecipe(tokenizer=tokenizer), "en", ParserRecipe())
     message = rf"'{tokenizer}' for 'en' cannot be loaded \(.*pip install 'synmt\[tokenizers\]'"
-    with pytest.raises(SynmtError, match=message):
-        one.splitter.check()
+    assert_fails(message, one.splitter.check)
 
 
 def test_true_case_names_the_package_that_it_needs(monkeypatch):
@@ -220,8 +218,7 @@ def test_true_case_names_the_package_that_it_needs(monkeypatch):
     one.splitter.check()
     missing = Mock(side_effect=PackageNotFoundError("sacremoses"))
     monkeypatch.setattr(tokenizers, "version", missing)
-    with pytest.raises(SynmtError, match=r"cannot be loaded \(.*sacremoses"):
-        one.splitter.check()
+    assert_fails(r"cannot be loaded \(.*sacremoses", one.splitter.check)
 
 
 def corpus(folder, lines=7):
@@ -255,8 +252,11 @@ def test_sides_of_different_length_are_reported_before_they_are_cut(tmp_path):
     short = write_lines(tmp_path / "text" / "short.de", ["Eins."])
     values = {"source": str(source), "target": str(short)}
     recipe = small_recipe(corpus={"train": values, "valid": values}, text={"tokenizer": "char"})
-    with pytest.raises(SynmtError, match=r"text/a\.en has 2 lines, .*text/short\.de has 1"):
-        list(prepare(recipe, data=tmp_path / "data"))
+    assert_fails(
+        r"text/a\.en has 2 lines, .*text/short\.de has 1",
+        list,
+        prepare(recipe, data=tmp_path / "data"),
+    )
     assert not (tmp_path / "data").exists()
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from refusing import assert_refused
 from small import random_batch, small_model
 from variant_cases import DEFAULTS, EDITS_ATTENTION, redrawn, sizes, variant_of
 
-from synmt.errors import UsageError
 from synmt.model.attention import softmax
 from synmt.model.build import variant_class
 
@@ -90,8 +90,7 @@ def test_factors_begin_at_one_biases_at_zero_and_weights_at_the_softmax():
     ids=lambda variant: variant["name"],
 )
 def test_a_mask_and_a_loss_cannot_be_blended_in(variant):
-    with pytest.raises(UsageError, match="cannot be blended in: it hides pieces"):
-        small_model({**variant, "warm": 5})
+    assert_refused("cannot be blended in: it hides pieces", small_model, {**variant, "warm": 5})
 
 
 def test_the_share_is_stored_with_the_weights_and_is_not_trained():

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from enumerating import enumerated
+from refusing import assert_fails
 from safetensors.torch import save_file
 from small import LSTM_SIZE, PUNCTUATION, small_model, small_recipe
 
 from synmt.data.batch import Sequences, collate_source
 from synmt.data.vocabulary import EOS, Words
-from synmt.errors import SynmtError
 from synmt.model.blocks.parents import straight_through
 from synmt.model.build import build_for
 from synmt.model.weights import load_weights
@@ -139,5 +139,9 @@ def test_with_one_set_the_decoder_is_plain_and_old_weights_with_a_bias_are_refus
     assert [weight.shape for weight in model.decoder.parameters()] == shapes
     old = {name: weight.detach() for name, weight in model.named_parameters()}
     save_file({**old, "placed.0.gate.bias": torch.zeros(16)}, tmp_path / "old.safetensors")
-    with pytest.raises(SynmtError, match=r"old\.safetensors.*placed\.0\.gate\.bias.*train again"):
-        load_weights(tmp_path / "old.safetensors", model)
+    assert_fails(
+        r"old\.safetensors.*placed\.0\.gate\.bias.*train again",
+        load_weights,
+        tmp_path / "old.safetensors",
+        model,
+    )
