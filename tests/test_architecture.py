@@ -199,7 +199,7 @@ def test_a_private_name_stays_in_its_file(path):
 
 
 WINGS = ("cluster", "controlled", "fast")
-MOST_NODES = {"the core": 164_060, "the wings": 22_038, "tests": 190_538, "benchmarks": 12_842}
+MOST_NODES = {"the core": 164_044, "the wings": 22_038, "tests": 188_947, "benchmarks": 12_983}
 """Syntax nodes that there may be; what is new has to make something superfluous."""
 
 
