@@ -129,7 +129,8 @@ def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
     if not len(set(names)) == len(names) == len(systems):
         own = ", ".join(system.name for system in systems)
         raise UsageError(
-            f"{len(systems)} different names are needed, for {own}, not {', '.join(names)}",
+            f"each system needs a name of its own: there are {own}, and the names "
+            f"{', '.join(names)}",
             where="--names",
             do="Name the systems in the order of the table, the baseline first",
         )
