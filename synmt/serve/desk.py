@@ -103,10 +103,10 @@ class Desk:
         job = _Job(translator, lines, asyncio.get_running_loop().create_future())
         with self._place():
             self._waiting.append(job)
+            # one that has just ended would not take this job
+            self._running = {worker for worker in self._running if not worker.done()}
             while len(self._running) < self._workers:
-                worker = asyncio.create_task(self._work())
-                self._running.add(worker)
-                worker.add_done_callback(self._running.discard)
+                self._running.add(asyncio.create_task(self._work()))
             try:
                 return await job.done
             finally:

@@ -1,6 +1,7 @@
 """Programs ask a server: translations are those of the command, wrong requests are refused, and
 nothing stops it."""
 
+import asyncio
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ from small_run import TEXT, make_run
 from tiny import fail
 
 from synmt.decode.translator import Translator
+from synmt.serve.desk import Desk
 from synmt.serve.options import ServerOptions
 
 pytestmark = pytest.mark.journey
@@ -158,6 +160,16 @@ def test_what_takes_too_long_or_is_not_waited_for_costs_nothing_more(served, slo
         assert post(client, "/translate", DOG)
         assert len(slow) <= done + 2
         assert not app.desk._waiting
+
+
+def test_a_request_that_comes_as_the_only_worker_ends_is_answered(served):
+    async def twice():
+        desk = Desk(2, 1)
+        for _ in range(2):
+            await desk.translate(served[1].translator, ["A dog."])
+        desk.close()
+
+    asyncio.run(asyncio.wait_for(twice(), 30))
 
 
 def test_only_those_who_may_ask_are_answered(served):
