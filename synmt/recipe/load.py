@@ -61,9 +61,10 @@ def _annotated(values: Mapping[str, Any], origins: Origins, prefix: str = "") ->
         # an override may be of an item of a list
         found = [origins[other] for other in origins if _is_in(other, key)]
         comment = ", ".join(dict.fromkeys(found)) or "default"
-        first, *others = dump_yaml({name: value}).splitlines()
-        yield f"{indent}{first}  # {comment}"
-        yield from (indent + line for line in others)
+        lines = dump_yaml({name: value}).splitlines()
+        # a comment in the middle of a long text would end it, or become a part of it
+        lines[-1 if isinstance(value, str) else 0] += f"  # {comment}"
+        yield from (indent + line for line in lines)
 
 
 def _is_in(key: str, section: str) -> bool:

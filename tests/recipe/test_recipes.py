@@ -65,6 +65,14 @@ def test_a_recipe_is_written_in_full_with_where_each_value_comes_from(tmp_path):
     assert again == load_recipe(path, overrides)
 
 
+@pytest.mark.parametrize("folder", ["/a b c" * 40, "it's: # " * 40, "a\nb"])
+def test_a_text_of_several_lines_is_written_in_full(tmp_path, folder):
+    overrides = [f"corpus.folder={json.dumps(folder)}", "name=again"]
+    text = annotated_recipe("multi30k-tiny", overrides)
+    again = load_recipe(write(tmp_path, "again.yaml", text))
+    assert again == load_recipe("multi30k-tiny", overrides)
+
+
 @pytest.mark.parametrize(
     "text", ["08", "1e5", "0100", "-.5e3", "1_000", "no", "true", "~", ".inf", "0x1F", "2026-11-2"]
 )
