@@ -33,7 +33,7 @@ def main() -> None:
     root = Path(arguments(__doc__, root=str(ROOT)).root)
     with ending_errors():
         plans = [Plan.load(path) for path in sorted(root.glob("results/*.yaml"))]
-        found = [results for results in map(Results, plans) if results.runs]
+        found = [results for plan in plans if plan.shown and (results := Results(plan)).runs]
         if not found:
             raise SynmtError("there are no results", where=str(root), do="Run `make results`")
         page = root / "docs/results.md"

@@ -2,6 +2,7 @@
 
 corpus, title               begin the names of runs, and head the tables
 test, seeds                 the test set by which systems are ranked, the seeds of each system
+shown: false                still in training, and on no page
 set: {KEY: VALUE}           changes of every recipe
 baselines: {transformer: SYSTEM}    what the systems of an architecture are compared with
 bases: {transformer: [A, B]}    a system is what its recipe adds to recipe A, added to recipe B
@@ -74,6 +75,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     title: str
     test: str
     seeds: Annotated[list[int], Field(min_length=1)]
+    shown: bool = True
     baselines: dict[str, str]
     bases: dict[str, tuple[str, str]] = Field(default_factory=dict)
     systems: dict[str, Annotated[System, BeforeValidator(_in_full)]]
@@ -218,13 +220,15 @@ def fingerprint(recipe: Recipe) -> str:
     for section, keys in _OF_THE_MACHINE.items():
         for key in keys:
             values[section].pop(key, None)
-    # keys that came after the first results, and their defaults
-    first = (False, 0, 1.0, "adamw", ControlledRecipe().model_dump())
-    new = [(values["model"], "output_bias"), (values["training"], "pretrained_rate")]
-    new += [(values["training"], "optimizer"), (values["training"], "ema")]
-    new += [(variant, "warm") for variant in values["syntax"]["variants"]]
-    new += [(values["corpus"], "controlled")]
-    for part, key in new:
-        if part.get(key) in first:
+    # keys that came after the first results, with their defaults
+    first = {
+        "model": {"output_bias": False},
+        "training": {"pretrained_rate": 1.0, "optimizer": "adamw", "ema": 0.0},
+        "corpus": {"controlled": ControlledRecipe().model_dump()},
+    }
+    new = [(values[section], defaults) for section, defaults in first.items()]
+    new += [(variant, {"warm": 0}) for variant in values["syntax"]["variants"]]
+    for part, defaults in new:
+        for key in [key for key, default in defaults.items() if part.get(key) == default]:
             del part[key]
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

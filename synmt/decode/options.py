@@ -138,7 +138,8 @@ class SearchOptions:
         bool,
         Option(
             "With --jsonl: add the log-probability of each piece (`pieces`), and the sum of each "
-            "word (`word_scores`), words as in --alignments.",
+            "word (`word_scores`), words as in --alignments. In int8 their sum is not quite the "
+            "score of the search.",
             panel="Input and output",
         ),
     ] = False

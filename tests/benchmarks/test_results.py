@@ -47,6 +47,13 @@ def test_the_fingerprint_tells_recipes_apart_but_not_seeds_and_machines():
         )
     )
     assert of_machine == of_seed == first != other
+    # keys that came later count if they have another value than their default
+    later = ("model.output_bias", "training.ema", "corpus.controlled.pairs")
+    changed = {
+        fingerprint(CONTROLLED.recipe("plain", {key: value}))
+        for key, value in zip(later, (True, 0.5, 9), strict=True)
+    }
+    assert len(changed | {first}) == 4
 
 
 def test_the_mixtures_that_were_tried_have_one_seed_and_are_compared_by_validation_loss():

@@ -63,7 +63,10 @@ def test_systems_have_the_names_that_they_are_given_the_baseline_first(place):
     assert list(systems(*asked, "plain", "one", "two")) == ["plain", "one", "two"]
     for names in (["plain", "one"], ["a", "b", "b"]):
         _, said = analyze("--by-length", *asked, *names, code=2)
-        assert "--names: each system needs a name of its own: there are plain-seed1, alone, pasc" in said
+        assert (
+            "--names: each system needs a name of its own: there are plain-seed1, alone, pasc"
+            in said
+        )
     done = synmt("score", PLAIN, PASCAL, "--names", "first", "second", "--json", "-m", "bleu")
     rows = json.loads(done.stdout)["tables"][0]["rows"]
     assert [row["system"] for row in rows] == ["first", "second"]
