@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from synmt.arrays import DoubleArray, IntArray
-from synmt.data.vocabulary import word_of
 from synmt.decode.alignment import (
     Pair,
     attention_to_source,
@@ -21,7 +20,7 @@ from synmt.decode.alignment import (
     whitespace_words,
     word_weights,
 )
-from synmt.decode.forced import force
+from synmt.decode.forced import force, scored_pieces, sum_by_word
 from synmt.decode.inputs import Source, piece_owners
 from synmt.decode.loaded_model import LoadedModel
 from synmt.decode.translation import Candidate, Translation, piece_spans
@@ -196,13 +195,12 @@ def explain(
         norms = gate_norms(captured.gates)[0].cpu().double().numpy()  # (T + 1,)
         gates = word_norms(norms[: len(spans)], spans, written)
     read = loaded.source.pieces(source.example.source.tolist())
-    predicted = [*loaded.target.pieces(list(candidate.pieces)), "</s>"]
     found = replace(
         known,
         pieces=list(zip(read, owners.tolist(), strict=True)),
         words=words_at(candidate.text, written),
         alignment=best_pairs(soft),
-        log_probabilities=list(zip(predicted, forced.log_probabilities.tolist(), strict=True)),
+        log_probabilities=scored_pieces(candidate.pieces, forced, loaded.target),
         gates=gates,
     )
     return found if tree is None else _with_heads(found, tree, model, captured, memory, owners)
@@ -255,8 +253,6 @@ def gate_norms(gates: Tensor) -> Tensor:
 def word_norms(norms: DoubleArray, spans: IntArray, words: IntArray) -> DoubleArray:
     """Average pieces (T,) with spans (T, 2) over each word of (W, 2): (W,), NaN for a word without
     pieces."""
-    owners = word_of(spans, words)  # (T,)
-    owned = owners >= 0  # (T,)
-    pieces = np.bincount(owners[owned], minlength=len(words))  # (W,)
-    totals = np.bincount(owners[owned], weights=norms[owned], minlength=len(words))  # (W,)
+    pieces = sum_by_word(np.ones(len(spans)), spans, words)  # (W,)
+    totals = sum_by_word(norms, spans, words)  # (W,)
     return np.divide(totals, pieces, out=np.full(len(words), np.nan), where=pieces > 0)

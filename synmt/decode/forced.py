@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from synmt.arrays import DoubleArray
+from synmt.arrays import DoubleArray, IntArray
 from synmt.data.vocabulary import BOS, EOS, PAD, IdArray, Vocabulary, word_of
 from synmt.decode.alignment import (
     attention_to_source,
@@ -124,14 +124,25 @@ def align(
     return replace(translation, alignment=WordAlignment(pairs, *places))
 
 
+def scored_pieces(
+    pieces: Sequence[int], forced: ForcedDecoding, target: Vocabulary
+) -> list[tuple[str, float]]:
+    """Pair the pieces of a target, and its end, with their log-probabilities."""
+    names = [*target.pieces(pieces), "</s>"]
+    return list(zip(names, forced.log_probabilities.tolist(), strict=True))
+
+
+def sum_by_word(values: DoubleArray, spans: IntArray, words: IntArray) -> DoubleArray:
+    """Sum the values of pieces (T,) with spans (T, 2) over each word of (W, 2): (W,)."""
+    owners = word_of(spans, words)  # (T,)
+    owned = owners >= 0  # (T,)
+    return np.bincount(owners[owned], values[owned], minlength=len(words)).astype(np.float64)
+
+
 def with_parts(translation: Translation, forced: ForcedDecoding, target: Vocabulary) -> Translation:
     """Add the log-probabilities of pieces and words."""
-    best, log_probabilities = translation.best, forced.log_probabilities  # (T,)
-    pieces = [*target.pieces(best.pieces), "</s>"]
-    words = whitespace_words(best.text)
-    owners = word_of(piece_spans(best.pieces, target), words)  # (T - 1,)
-    of_words = np.bincount(
-        owners[owners >= 0], log_probabilities[:-1][owners >= 0], minlength=len(words)
-    )
-    scored = list(zip(pieces, log_probabilities.tolist(), strict=True))
-    return replace(translation, parts=PieceScores(scored, of_words.tolist()))
+    best = translation.best
+    spans, words = piece_spans(best.pieces, target), whitespace_words(best.text)
+    of_words = sum_by_word(forced.log_probabilities[:-1], spans, words).tolist()
+    of_pieces = scored_pieces(best.pieces, forced, target)
+    return replace(translation, parts=PieceScores(of_pieces, of_words))

@@ -146,9 +146,8 @@ def format_json(request: Request, translation: Translation, *, n_best: bool) -> 
     if n_best:
         fields["translations"] = list(map(_candidate_fields, translation.candidates or (best,)))
     if parts := translation.parts:
-        pieces = [[piece, round(value, _DIGITS)] for piece, value in parts.pieces]
         fields |= {
-            "pieces": pieces,
+            "pieces": [[piece, round(value, _DIGITS)] for piece, value in parts.pieces],
             "word_scores": [round(value, _DIGITS) for value in parts.words],
         }
     if alignment := translation.alignment:

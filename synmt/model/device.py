@@ -85,8 +85,9 @@ def fixed_order(device: torch.device, *, wanted: bool) -> Iterator[None]:
     except RuntimeError as error:
         if "deterministic" not in str(error):
             raise
-        what = str(error).partition(", but you set")[0]
-        raise SynmtError(what, do="Leave out training.deterministic") from error
+        raise SynmtError(
+            str(error).partition(", but you set")[0], do="Leave out training.deterministic"
+        ) from error
     finally:
         torch.use_deterministic_algorithms(False)
 

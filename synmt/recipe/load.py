@@ -8,7 +8,7 @@ errors are reported at once, before anything runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from synmt.recipe.yaml_text import dump_yaml, load_yaml, parse_yaml_value
 
 RecipeSource = str | Path | Recipe
 """A recipe, its file, or the name of a shipped one."""
-Origins = MutableMapping[str, str]
-"""Where values come from, by their keys."""
+Origins = dict[str, str]
+"""Where values come from, by their keys: a file, or the command line."""
 
 
 def load_recipe(path: RecipeSource, overrides: Iterable[str] = ()) -> Recipe:
@@ -45,9 +45,11 @@ def load_recipe(path: RecipeSource, overrides: Iterable[str] = ()) -> Recipe:
 def annotated_recipe(path: str | Path, overrides: Iterable[str] = ()) -> str:
     """Write every value of a recipe as YAML, with a comment that names the file it comes from, the
     command line or the default."""
-    origins = dict[str, str]()
+    origins = Origins()
     recipe = check_recipe(_values(path, overrides, origins), where=str(path))
-    return "".join(f"{line}\n" for line in _annotated(recipe_values(recipe), origins))
+    shipped = {str(file): file.name for file in shipped_recipes().values()}
+    named = {key: shipped.get(origin, origin) for key, origin in origins.items()}
+    return "".join(f"{line}\n" for line in _annotated(recipe_values(recipe), named))
 
 
 def _annotated(values: Mapping[str, Any], origins: Origins, prefix: str = "") -> Iterator[str]:
@@ -79,8 +81,7 @@ def _values(path: str | Path, overrides: Iterable[str], origins: Origins) -> dic
         key, value = _apply_override(values, override)
         for replaced in [other for other in origins if _is_in(other, key)]:
             del origins[replaced]
-        for leaf in _leaves({key: value}):
-            origins[leaf] = "command line"
+        origins |= dict.fromkeys(_leaves({key: value}), "command line")
     return values
 
 
@@ -144,9 +145,8 @@ def _with_bases(first: str | Path, origins: Origins) -> dict[str, Any]:
         if seen:
             values.pop("name", None)
         _forget_text(values, merged.get("corpus"))
-        file = path.name if path in shipped_recipes().values() else str(path)
         for key in _leaves(values):
-            origins.setdefault(key, file)
+            origins.setdefault(key, str(path))
         merged = _merge(values, merged)
         seen.add(path.resolve())
         extended_by = path
@@ -224,7 +224,7 @@ def recipe_differences(
     before, after = _flat(first), _flat(other)
     for key in before | after:
         values = before.get(key, "the default"), after.get(key, "the default")
-        counts = not any(f"{key}.".startswith(f"{same}.") for same in may_differ)
+        counts = not any(_is_in(key, same) for same in may_differ)
         if counts and values[0] != values[1]:
             yield key, *values
 

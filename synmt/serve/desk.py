@@ -157,7 +157,7 @@ class Desk:
     async def _translated(self, window: _Window) -> list[Translation]:
         """Translate lines; a single one may have the threads of the workers that do nothing."""
         lines = [job.lines[number] for job, number in window]
-        threads = 1 if len(lines) > 1 else max(1, self._workers - self._computing)
+        threads = 1 if len(lines) > 1 else self._workers - self._computing
 
         def translate() -> list[Translation]:
             # the number is that of the thread which sets it

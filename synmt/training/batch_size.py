@@ -10,12 +10,11 @@ or less free memory rarely changes it; it is stored in the run, which goes on wi
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import torch
 
 from synmt.errors import UsageError
-from synmt.training.meter import peak_memory
+from synmt.training.meter import linux_memory, peak_memory
 from synmt.training.trainer import Trainer
 
 SMALLEST, LARGEST = 1 << 10, 1 << 15
@@ -46,11 +45,10 @@ def free_memory(device: torch.device) -> int:
     """Measure the memory that is free, in bytes; raises UsageError if that is not known."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    status = Path("/proc/meminfo")
-    if not status.exists():
-        raise UsageError(
-            "`training.batch_tokens: auto` needs a GPU of CUDA, or Linux, which tells how much "
-            "memory is free",
-            do="Give a number, such as 4096",
-        )
-    return 1024 * int(status.read_text().partition("MemAvailable:")[2].split()[0])
+    if free := linux_memory("/proc/meminfo", "MemAvailable"):
+        return free
+    raise UsageError(
+        "`training.batch_tokens: auto` needs a GPU of CUDA, or Linux, which tells how much memory "
+        "is free",
+        do="Give a number, such as 4096",
+    )

@@ -169,8 +169,11 @@ def peak_memory(device: torch.device) -> int:
     Linux."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return 0
     # getrusage includes the peak of the process that started this one
-    return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
+    return linux_memory("/proc/self/status", "VmHWM")
+
+
+def linux_memory(file: str, name: str) -> int:
+    """Read an amount of memory in bytes from a file of Linux; 0 on other systems."""
+    path = Path(file)
+    return 1024 * int(path.read_text().partition(f"{name}:")[2].split()[0]) if path.exists() else 0

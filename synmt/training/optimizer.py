@@ -153,8 +153,9 @@ def move_averages(optimizer: Any, step: int) -> None:
     smaller of `ema` and (1 + step) / (10 + step)."""
     decay = min(optimizer.ema, (1 + step) / (10 + step))
     for weight, state in optimizer.state.items():
-        average = state.setdefault("average", weight.detach().clone())
-        average.lerp_(weight, 1 - decay)
+        if "average" not in state:
+            state["average"] = weight.detach().clone()
+        state["average"].lerp_(weight, 1 - decay)
 
 
 def exchange_averages(optimizer: Any) -> None:

@@ -25,5 +25,5 @@ def test_it_is_the_largest_power_of_two_that_fits(free, expected, tmp_path, monk
 
 def test_without_a_number_of_free_bytes_it_is_refused(monkeypatch):
     assert free_memory(torch.device("cpu")) > 1 << 20
-    monkeypatch.setattr(batch_size.Path, "exists", lambda path: False)
+    monkeypatch.setattr("pathlib.Path.exists", lambda path: False)
     assert_refused("Give a number, such as 4096", free_memory, torch.device("cpu"))
