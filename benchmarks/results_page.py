@@ -1,22 +1,23 @@
-"""Write the tables of results/ into docs/results.md and the pages of the systems, with the figure.
+"""Write what results/ holds: docs/results.csv, the figures, and tables on the pages of the systems.
 
     python benchmarks/results_page.py
 
-The same results give the same bytes. Text outside of the marked parts of the pages is written by
-hand; tests/benchmarks/test_results.py holds its numbers against the tables. In another folder than
-that of synmt (--root), only docs/results.md and the figure are made.
+The same results give the same bytes. All other text is written by hand, docs/results.md too;
+tests/benchmarks/test_results.py holds its numbers against results.csv. In another folder than that
+of synmt (--root), only the table and the figures are made.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import results_tables as tables
-from measuring import arguments
+from measuring import Row, arguments
 from results_compared import Results
-from results_figure import draw
+from results_figures import draw_all
 from results_plan import Plan
+from results_rows import rows, short_table
 from results_stored import ending_errors
 
 from synmt.errors import SynmtError
@@ -29,37 +30,33 @@ END = "<!-- end: benchmarks/results_page.py -->"
 
 
 def main() -> None:
-    """Write all pages."""
+    """Write the table, the figures and the pages."""
     root = Path(arguments(__doc__, root=str(ROOT)).root)
     with ending_errors():
         plans = [Plan.load(path) for path in sorted(root.glob("results/*.yaml"))]
         found = [results for plan in plans if plan.shown and (results := Results(plan)).runs]
         if not found:
             raise SynmtError("there are no results", where=str(root), do="Run `make results`")
-        page = root / "docs/results.md"
-        if not page.exists():
-            page.parent.mkdir(exist_ok=True)
-            page.write_text(f"# Results\n\n{BEGIN}{END}\n", encoding="utf-8")
-        replace(page, list(comparison(found)))
+        (root / "docs").mkdir(exist_ok=True)
+        write_rows(root / "docs/results.csv", [row for results in found for row in rows(results)])
+        draw_all(found, root / "docs")
         for page in sorted(root.glob("docs/systems/*.md")):
             replace(page, list(rows_of_page(found, page.stem)))
-        draw(found, root / "docs/does-syntax-help.png")
 
 
-def comparison(found: Sequence[Results]) -> Iterator[Part]:
-    """Yield all tables of the page of results."""
-    for results in found:
-        shown = {
-            "all systems": tables.main_table(results),
-            "BLEU by split": tables.split_table(results),
-            **tables.further_tables(results),
-            "validation losses": tables.validation_table(results),
-        }
-        yield TextBlock(lines=[f"## {results.plan.title}"])
-        for heading, table in shown.items():
-            if table.rows:
-                yield TextBlock(lines=[f"### {results.plan.title}: {heading}"])
-                yield table
+def write_rows(path: Path, found: Sequence[Row]) -> None:
+    """Write rows as comma-separated values, numbers with up to six decimals."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        titles = list(dict.fromkeys(title for row in found for title in row))
+        writer = csv.DictWriter(stream, titles, lineterminator="\n")
+        writer.writeheader()
+        for row in found:
+            writer.writerow(
+                {
+                    title: round(value, 6) if isinstance(value, float) else value
+                    for title, value in row.items()
+                }
+            )
 
 
 def rows_of_page(found: Sequence[Results], page: str) -> Iterator[Part]:
@@ -70,8 +67,8 @@ def rows_of_page(found: Sequence[Results], page: str) -> Iterator[Part]:
         for _ in range(2):
             systems |= {results.plan.baseline(system) for system in systems}
         if systems:
-            yield TextBlock(lines=[f"{results.plan.title} ([the whole table](../results.md)):"])
-            yield tables.short_table(results, systems)
+            yield TextBlock(lines=[f"{results.plan.title} ([all systems](../results.md)):"])
+            yield short_table(results, systems)
 
 
 def page_names(plan: Plan, system: str) -> set[str]:

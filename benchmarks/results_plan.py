@@ -10,9 +10,9 @@ systems: {SYSTEM: RECIPE}   or {SYSTEM: {recipe: RECIPE, set: {KEY: VALUE}}}, an
   baseline: SYSTEM          compared with this one, not with that of the architecture
   control_of: SYSTEM        the same model with the parser's trees
   tested: false             its difference gets no p
-  seeds: [1]                these, instead of the above; a system that lacks some of the above is
-                            compared by its validation loss only
-validation: [SYSTEM, …]     compared by their validation losses
+  seeds: [1]                these, instead of the above; of a system that lacks some of the above,
+                            only the validation loss is shown
+figure: [SYSTEM, …]         in the figures, from the top, also titles of differences; usually all
 differences: {TITLE: [[SYSTEM, …], [SYSTEM, …]]}
                             the average of the first ones minus that of the second ones
 """
@@ -80,7 +80,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     bases: dict[str, tuple[str, str]] = Field(default_factory=dict)
     systems: dict[str, Annotated[System, BeforeValidator(_in_full)]]
     set: dict[str, Any] = Field(default_factory=dict)
-    validation: list[str] = Field(default_factory=list)
+    figure: list[str] = Field(default_factory=list)
     differences: dict[str, tuple[list[str], list[str]]] = Field(default_factory=dict)
 
     @classmethod
@@ -91,7 +91,8 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
             plan = cls.model_validate({**found, "path": path} if isinstance(found, dict) else found)
         except ValidationError as error:
             raise all_in_one([_problem(path, problem) for problem in error.errors()]) from None
-        named = [*plan.baselines.values(), *plan.validation]
+        named = [*plan.baselines.values()]
+        named += [name for name in plan.figure if name not in plan.differences]
         named += chain.from_iterable(chain(*plan.differences.values()))
         named += [system.baseline for system in plan.systems.values()]
         named += [system.control_of for system in plan.systems.values()]

@@ -13,7 +13,6 @@ from results_statistics import (
     seed_variances,
     unstable_systems,
 )
-from results_times import times_as_long
 from scipy import stats
 
 pytestmark = pytest.mark.journey
@@ -132,16 +131,3 @@ def test_an_average_over_the_same_baseline_counts_its_variance_once():
     pooled = np.mean([np.var(seeds, ddof=1) for seeds in scores.values()])
     assert found.value == pytest.approx((53.0 + 51.5) / 2 - 50.5)
     assert found.error == pytest.approx(math.sqrt(pooled / 2 * (1 / 4 + 1 / 4 + 1)))
-
-
-def test_the_interval_of_a_time_contains_the_true_one_as_often_as_it_says():
-    """Steps of very different lengths, with noise of 20 %: 95 % of the intervals, a few fewer
-    because steps are few."""
-    random = np.random.default_rng(5)
-    inside = 0
-    for _ in range(300):
-        length = random.gamma(4, size=30)
-        own, other = (factor * length * random.lognormal(0, 0.2, 30) for factor in (1.3, 1.0))
-        _, interval = times_as_long({"seconds": own, "of_baseline": other})
-        inside += interval.low < 1.3 < interval.high
-    assert 0.89 < inside / 300 < 0.98

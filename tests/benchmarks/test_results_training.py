@@ -5,10 +5,7 @@ import json
 import sys
 
 import pytest
-import step_times
-from results_plan import Plan, fingerprint
 from results_stored import unpacked
-from results_times import times_as_long
 from tiny import TRAINING, write_corpus, write_recipe
 
 import results
@@ -49,19 +46,15 @@ def tiny_plan(tmp_path, monkeypatch):
 def run(tiny_plan, monkeypatch, capsys):
     """Make a function that runs a program on the plan: how it ended, and what it printed."""
 
-    def running(*arguments, program=results):
+    def running(*arguments):
         monkeypatch.setattr(sys, "argv", ["program", "tiny.yaml", *arguments])
         try:
-            ended = program.main()
+            ended = results.main()
         except SystemExit as leaving:
             ended = leaving.code
         return ended, capsys.readouterr().out
 
     return running
-
-
-def timing(run, *arguments):
-    return run("--steps", "6", "--machine", "a CPU", *arguments, program=step_times)
 
 
 @pytest.mark.usefixtures("offline")
@@ -98,28 +91,6 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, run):
     assert "Remove it, and its run," in ended
 
 
-@pytest.mark.usefixtures("offline")
-def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, run):
-    plan, path = tiny_plan / "tiny.yaml", tiny_plan / "tiny/times.json"
-    # what is not tested is left out
-    plan.write_text(
-        f"{PLAN}  'plain, bf16':\n    {{recipe: base.yaml, set: {{training.precision: bf16}}, "
-        "tested: false}\nset: {parser.control: gold}\n"
-    )
-    prints = {one.system: fingerprint(one.recipe) for one in Plan.load(plan).runs({})}
-    _, out = timing(run, "parser.workers=2")
-    stored = json.loads(path.read_text())
-    assert (stored["machine"], stored["precision"]) == ("a CPU", "float32")
-    assert list(stored["systems"]) == ["reads, trees"]
-    measured = stored["systems"]["reads, trees"]
-    assert (measured["recipe"], measured["baseline"]) == (prints["reads, trees"], prints["plain"])
-    assert len(measured["seconds"]) == len(measured["of_baseline"]) == 6
-    value, ends = times_as_long(measured)
-    assert out == f"reads, trees: {value:.2f} ({ends.low:.2f} to {ends.high:.2f})\n"
-    assert timing(run) == (None, "")
-    assert "on another machine" in timing(run, "--machine", "another")[0]
-
-
 # what is replaced in the plan, by what, and the message
 MISTAKES = """
 title -> titel -> titel
@@ -128,7 +99,7 @@ plain: base.yaml -> plain: {recipe: base.yaml, baseline: plan} -> Did you mean '
 plain: base.yaml -> plain: {recipe: base.yaml, control_of: plan} -> there is no system 'plan'
 title -> differences: {x: [[plain], [plan]]}\\ntitle -> there is no system 'plan'
 title -> differences: {x: [[plain]]}\\ntitle -> differences.x
-title -> validation: [plan]\\ntitle -> there is no system 'plan'
+title -> figure: [plan]\\ntitle -> there is no system 'plan'
 seeds: [1] -> seeds: 1 -> seeds: must be
 seeds: [1] -> seeds: [] -> seeds
 {transformer: plain} -> {transformer: plan} -> Did you mean 'plain'?

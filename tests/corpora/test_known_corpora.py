@@ -64,6 +64,7 @@ def pairs_of(texts, languages):
 EXPECTED_TEXTS = """
 multi30k: train 0+30, val 1+6, test_2016_flickr 2+5
 tanaka-enja: train 0+6 6+6 12+6 18+6 24+6, dev 4+6
+tanaka-enja-split: train 0+24 25+5, test 24+1, dev 4+6
 un-ruar: train 2+36, dev 5+12, test 9+12
 wat-enja: train 8+24, dev 3+6, test 7+6
 aspec-jaen: train 8+16, dev 3+6, test 7+6

@@ -216,7 +216,11 @@ def test_the_index_says_rightly_which_systems_translate_with_a_parser():
 
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - {"se-sd"}))
 def test_what_we_measured_stands_in_the_results(page):
-    sources = TEXTS[ROOT / "docs" / "results.md"] + TEXTS[ROOT / "docs" / "controlled.md"]
+    names = ("results", "controlled", "speed")
+    sources = " ".join(TEXTS[ROOT / "docs" / f"{name}.md"] for name in names)
+    measured = re.findall(r"[\d.]+", (ROOT / "docs/results.csv").read_text())
+    for form in (",.2f", ",.3f", ",.0f"):
+        sources += " ".join(format(float(number), form) for number in measured)
     numbers = re.findall(
         r"\d[\d,]*\.\d+|\d+,\d{3}(?:,\d{3})*", section(PAGES[page], "What we measured")
     )
