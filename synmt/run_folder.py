@@ -8,6 +8,7 @@ runs/NAME/run.json            what the run is, and whether it has finished
           *.truecase          how the words of a side are written, if the recipe has `truecase`
           code/               the source of variants outside synmt
           features.json       the values of learned features, if a variant reads them
+          shortlist.safetensors   what each source piece may become, if `decoding.shortlist` is set
           log.jsonl           a line for every `log_every` steps and every validation
           checkpoints/step-*  weights, optimizer and training state at a step
           model.safetensors   the weights used for translation

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +46,7 @@ from synmt.decode.next_piece import (
 )
 from synmt.decode.options import SearchOptions
 from synmt.decode.sampling import Samples, begin_samples
+from synmt.decode.shortlist import ShortDecoder, shortlists
 from synmt.errors import SynmtError
 
 
@@ -142,6 +143,7 @@ def search(
     limits: Tensor,
     prefixes: Sequence[Sequence[int]] = (),
     numbers: Sequence[int] | None = None,
+    candidates: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the `n_best` best translations of each source, best first, or draw as many at random;
     models must be in evaluation mode.
@@ -152,6 +154,8 @@ def search(
         log-probability and length, and the translation may end right after them.
     numbers: identify the sentences when sampling, whatever batch they are in; by default their
         positions.
+    candidates: (V, N) the target pieces that each source piece may become; None for all. Samples
+        are drawn from all.
 
     There are fewer translations if no more are possible within the limit, or if groups have found
     the same ones; samples may be equal. Raises SynmtError if the model gives no finite
@@ -159,6 +163,13 @@ def search(
     """
     forced = padded_prefixes(prefixes or [()] * len(limits)).to(members[0].source.ids.device)
     limits = limits.to(forced.device).maximum((forced != PAD).sum(1) + 2)
+    pieces = None
+    if candidates is not None and options.sampling is None:
+        pieces, forced = shortlists(candidates, members[0].source.ids, forced)
+        members = [
+            replace(member, decoder=ShortDecoder(member.model, member.decoder, pieces))
+            for member in members
+        ]
     constraints = Constraints(options.no_repeat, forced)
     if options.sampling is None:
         starts = iter([begin(limits, options)])
@@ -171,6 +182,11 @@ def search(
             results[place] += hypotheses
     if not all(results):
         raise broken_weights()
+    if pieces is not None:
+        results = [
+            [replace(one, ids=[row[place] for place in one.ids]) for one in found]
+            for row, found in zip(pieces.tolist(), results, strict=True)
+        ]
     for hypotheses in results:
         hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
     if options.groups > 1:

@@ -91,13 +91,17 @@ def segment(
     pieces = vocabulary.encode(opening + line + (f" {after}" if after else ""))
     end = len(pieces.ids) - bool(after)
     dropped = max(0, len(pieces.ids) - max_pieces)
-    too_many = slice(end - dropped, end)
-    ids, spans = np.delete(pieces.ids, too_many), np.delete(pieces.spans, too_many, axis=0)
+    ids, spans = pieces.ids, pieces.spans
+    # the functions below take as long as the segmentation
+    if dropped:
+        too_many = slice(end - dropped, end)
+        ids, spans = np.delete(ids, too_many), np.delete(spans, too_many, axis=0)
     trees: dict[Side, Tree] = {}
     if tree is not None:
         trees["source"] = Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))
     example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
-    spans = np.clip(spans - len(opening), 0, len(line))  # (T, 2)
+    if any(tags):
+        spans = np.clip(spans - len(opening), 0, len(line))  # (T, 2)
     return Source(index, example, spans, dropped, int((ids == UNK).sum()))
 
 

@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from synmt.arrays import Side
 from synmt.data.batch import collate
+from synmt.data.candidates import CANDIDATES
 from synmt.data.task_corpus import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import Source
@@ -22,7 +24,7 @@ from synmt.model.attention import Memory
 from synmt.model.build import build_for
 from synmt.model.device import InferencePrecision, choose_device, keep_freed_memory
 from synmt.model.seq2seq import Predictor, Seq2Seq
-from synmt.model.weights import WithoutInitialValues, load_weights
+from synmt.model.weights import WithoutInitialValues, load_tensors, load_weights
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES
 from synmt.recipe.data import parser_model
@@ -39,6 +41,7 @@ READ = (
     "*.words",
     "*.truecase",
     "features.json",
+    CANDIDATES,
     "code/**/*.*",
 )
 """The files of a run folder that `load_model` reads beside its weights."""
@@ -56,6 +59,7 @@ class LoadedModel:
     decoder: predicts pieces in a search, perhaps with a copy of the weights; None if the model
         does.
     tokenizers: how raw text becomes the words that it reads and writes, and back.
+    candidates: the target pieces that each source piece may become, (V, N), if its run has them.
     """
 
     model: Seq2Seq
@@ -67,6 +71,7 @@ class LoadedModel:
     parser: RunParser | None
     decoder: Predictor | None
     tokenizers: Mapping[Side, WordTokenizer]
+    candidates: Tensor | None
 
     @property
     def task(self) -> str:
@@ -145,8 +150,20 @@ def load_model(
     tokenizers = load_tokenizers(recipe, run.folder, info.get("text", {}))
     own_device = next(model.parameters()).device
     decoder = model.prepared(precision)
+    candidates, path = None, run.folder / CANDIDATES
+    if path.exists():
+        candidates = load_tensors(path)["candidates"].long().to(own_device)
     return LoadedModel(
-        model, recipe, source, target, own_device, reading, identity, decoder, tokenizers
+        model,
+        recipe,
+        source,
+        target,
+        own_device,
+        reading,
+        identity,
+        decoder,
+        tokenizers,
+        candidates,
     )
 
 

@@ -79,6 +79,8 @@ class SearchOptions:
     max_length_ratio, max_length_extra: the maximum length of a translation is the source length in
         pieces times the ratio, plus the extra pieces.
     batch_size: sentences translated in parallel.
+    shortlist: number of target pieces that each piece of the source may become; 0 for all. Samples
+        are drawn from all.
     n_best: translations per sentence.
     groups: number of groups in diverse beam search (Vijayakumar et al., 2018); must divide
         beam_size.
@@ -134,6 +136,7 @@ class SearchOptions:
         Range(1),
         _search("Sentences translated in parallel.", show_default="the recipe's"),
     ] = _of_recipe("batch_size")
+    shortlist: Annotated[int, Range(0)] = _of_recipe("shortlist")
     word_scores: Annotated[
         bool,
         Option(

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.fast.graphs import RecordedState
+from synmt.fast.graphs import RecordedState, Step
 from synmt.fast.instructions import multiplies
 from synmt.fast.layers import ROOM, FastState, KeysValues, fast_layer, run_layers
 from synmt.fast.packed import packed_weight
@@ -52,6 +52,7 @@ class FastDecoder:
         self._dtype = self._output.dtype
         reduced = precision != "float32" and self._table.device.type == "cpu" and multiplies("bf16")
         self._keys_values = ReducedKeysValues if reduced else KeysValues
+        self.output_type = torch.bfloat16 if reduced else self._dtype
         self._norm = deepcopy(model.decoder_norm).to(self._dtype)
         self._recorded = recorded
 
@@ -81,18 +82,20 @@ class FastDecoder:
 
         They are only valid until the next step.
         """
-        logits = (
-            state.run(self._step, pieces)
-            if isinstance(state, RecordedState)
-            else self._step(state, pieces)
-        )
-        state.length += 1
-        return logits
+        return _run(self._step, state, pieces)
+
+    def hidden(self, state: FastState, pieces: Tensor) -> Tensor:
+        """Feed the newest piece of every hypothesis, (B, K), and compute what the output layer
+        reads: (B, K, D)."""
+        return _run(self._states, state, pieces).view(*pieces.shape, -1)
 
     def _step(self, state: FastState, pieces: Tensor) -> Tensor:
+        logits = self._output(self._states(state, pieces))  # (B K, V)
+        return self._in_float32(logits, state).view(*pieces.shape, -1)
+
+    def _states(self, state: FastState, pieces: Tensor) -> Tensor:
         x = self._embed(pieces.flatten(), state)  # (B K, D)
-        x = run_layers(self._layers, x, state, pieces.size(1))  # (B K, D)
-        return self._in_float32(self._output(self._norm(x)), state).view(*pieces.shape, -1)
+        return self._norm(run_layers(self._layers, x, state, pieces.size(1)))
 
     def _in_float32(self, logits: Tensor, state: FastState) -> Tensor:
         if logits.dtype == torch.float32:
@@ -113,6 +116,14 @@ class FastDecoder:
             self._positions = positions = self._waves(2 * last, self._table.size(1)).to(positions)
         x = F.embedding(pieces, self._table)  # (B K, D)
         return torch.add(positions[state.position], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
+
+
+def _run(step: Step, state: FastState, pieces: Tensor) -> Tensor:
+    """Compute a step, as it is or recorded."""
+    recorded = isinstance(state, RecordedState)
+    result = state.run(step, pieces) if recorded else step(state, pieces)
+    state.length += 1
+    return result
 
 
 def _records(device: torch.device) -> bool:

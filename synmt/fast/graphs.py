@@ -26,7 +26,7 @@ from synmt.fast.layers import FastState
 _logger = logging.getLogger(__name__)
 
 _Function = Callable[[], Tensor]
-_Step = Callable[[FastState, Tensor], Tensor]
+Step = Callable[[FastState, Tensor], Tensor]
 
 
 class Graph:
@@ -115,7 +115,7 @@ class RecordedState(FastState):
         self.position = self.now = torch.zeros(1, dtype=torch.long, device=self.mask.device)
         self._widen()
 
-    def run(self, step: _Step, pieces: Tensor) -> Tensor:
+    def run(self, step: Step, pieces: Tensor) -> Tensor:
         """Compute the logits of a step: as it is, recorded, or replayed."""
         beams = pieces.size(1)
         if pieces.shape != self.pieces.shape:
@@ -155,7 +155,7 @@ class RecordedState(FastState):
         else:
             self._change()
 
-    def _record(self, step: _Step) -> None:
+    def _record(self, step: Step) -> None:
         try:
             self.graph = Graph(lambda: step(self, self.pieces), self.mask.device)
         except RuntimeError as error:

@@ -68,8 +68,7 @@ def repeated(projection: nn.Linear) -> Callable[[Tensor], Tensor]:
     weight, bias = projection.weight, projection.bias
     if not (torch.is_grad_enabled() and weight.requires_grad) or torch.compiler.is_compiling():
         return projection
-    kind = weight.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+    dtype = product_dtype(weight)
     uses: _Uses = {}
     token = _Collected.apply(weight, bias, uses)
     fixed = weight.detach().to(dtype), None if bias is None else bias.detach().to(dtype)
@@ -214,7 +213,8 @@ def _prefers_torch(x: Tensor) -> bool:
 
 def _works(dtype: torch.dtype) -> bool:
     # the operator is internal to torch.compile: builds without oneDNN lack it, and other releases
-    # may rename it
+    # may rename it. Those of `can_pack` start threads, which a process that is forked after this
+    # module was imported would wait for
     if not torch.backends.mkldnn.is_available():
         return False
     try:

@@ -53,7 +53,12 @@ class Output:
 
 
 class Predictor(Protocol):
-    """What a search reads its probabilities from: a model, or a faster copy of its decoder."""
+    """What a search reads its probabilities from: a model, or a faster copy of its decoder.
+
+    output_type: the precision in which its output layer computes.
+    """
+
+    output_type: torch.dtype
 
     def start(self, memory: Memory) -> Any:
         """Begin decoding with one hypothesis for each sentence; the state has `select`."""
@@ -62,6 +67,11 @@ class Predictor(Protocol):
     def predict(self, state: Any, pieces: Tensor) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in
         float32: (B, K, V)."""
+        ...
+
+    def hidden(self, state: Any, pieces: Tensor) -> Tensor:
+        """Feed the newest piece of every hypothesis, (B, K), and compute what the output layer
+        reads: (B, K, D)."""
         ...
 
 
@@ -82,6 +92,7 @@ class Seq2Seq(nn.Module):
     """
 
     products: Products = Products()
+    output_type = torch.float32
     output_bias: nn.Parameter | None
     """What the output layer adds to the logits, (V,), if the recipe has `output_bias`."""
 
@@ -126,7 +137,12 @@ class Seq2Seq(nn.Module):
     def predict(self, state: Any, pieces: Tensor) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in
         float32: (B, K, V)."""
-        return self.logits(self.step(state, pieces, self.syntax("target", {}))).float()
+        return self.logits(self.hidden(state, pieces)).float()
+
+    def hidden(self, state: Any, pieces: Tensor) -> Tensor:
+        """Feed the newest piece of every hypothesis, (B, K), and compute what the output layer
+        reads: (B, K, D)."""
+        return self.step(state, pieces, self.syntax("target", {}))
 
     def predictor(self) -> Predictor:
         """Return what decodes with the weights as they are now."""

@@ -191,6 +191,9 @@ class DecodingRecipe(StrictModel):
     max_length_extra."""
     batch_size: int = Field(default=128, ge=1)
     """Sentences per batch."""
+    shortlist: int = Field(default=0, ge=0)
+    """Number of target pieces that each piece of the source may become, learned from the training
+    text: faster, since others are not computed. 0: all pieces of the vocabulary."""
 
 
 class EvaluationRecipe(StrictModel):

@@ -91,7 +91,8 @@ class Desk:
     def __init__(self, most: int, workers: int) -> None:
         self._most, self._count = most, 0
         self._waiting: list[_Job] = []
-        self._threads = ThreadPoolExecutor(workers, "synmt-serve")
+        # even a line alone is translated no faster by several threads
+        self._threads = ThreadPoolExecutor(workers, "synmt-serve", torch.set_num_threads, (1,))
         self._workers, self._computing = workers, 0
         self._running = set[asyncio.Task[None]]()
         self._seats, self._alone = asyncio.Semaphore(workers), asyncio.Lock()
@@ -155,18 +156,12 @@ class Desk:
                     job.done.set_result([job.results[place] for place in range(len(job.lines))])
 
     async def _translated(self, window: _Window) -> list[Translation]:
-        """Translate lines; a single one may have the threads of the workers that do nothing."""
-        lines = [job.lines[number] for job, number in window]
-        threads = 1 if len(lines) > 1 else self._workers - self._computing
-
-        def translate() -> list[Translation]:
-            # the number is that of the thread which sets it
-            torch.set_num_threads(threads)
-            return list(window[0][0].translator.translate(lines))
-
+        lines, translator = [job.lines[number] for job, number in window], window[0][0].translator
         self._computing += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, translate)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, lambda: list(translator.translate(lines))
+            )
         finally:
             self._computing -= 1
 

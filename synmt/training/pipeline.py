@@ -14,6 +14,7 @@ import torch
 from synmt.arrays import SIDES, Side
 from synmt.corpora.resolve import Estimate
 from synmt.data.annotate import learn_features
+from synmt.data.candidates import CANDIDATES, learn_candidates
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
@@ -23,6 +24,7 @@ from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, fixed_order, keep_freed_memory
+from synmt.model.weights import load_tensors, save_tensors
 from synmt.recipe.load import RecipeSource
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run, named_run
@@ -44,7 +46,10 @@ from synmt.training.tree_sources import tree_requirements
 Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order."""
 
-_FIXED = ("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "code/**/*.py")
+_FIXED = (
+    *("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "code/**/*.py"),
+    CANDIDATES,
+)
 """Files of a run that do not change while it is trained."""
 
 _logger = logging.getLogger(__name__)
@@ -235,6 +240,12 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         for name, vocabulary in (("source", source), ("target", target)):
             vocabulary.save(run.folder, name)
         features = _features(run, recipe, data, prepared.trees)
+        count, path = recipe.decoding.shortlist, run.folder / CANDIDATES
+        known = load_tensors(path)["candidates"].size(1) if path.exists() else 0
+        if count != known and count and processes.rank == 0:
+            sizes = len(source), len(target)
+            learned = learn_candidates(data.split("train"), sizes, count, joint=source is target)
+            save_tensors({"candidates": torch.from_numpy(learned)}, path)
     if processes.rank == 0:
         run.write_info(pairs=len(data.split("train", {})))
     torch.manual_seed(settings.seed)

@@ -23,7 +23,10 @@ TRANSLATE = """
 import sys
 import torch
 from synmt.decode.translator import Translator
+from synmt.fast import packed
 from synmt.recipe.schema import DecodingRecipe
+# few rows are multiplied by oneDNN, too
+packed._SMALL = 0
 # a batch for each thread would be smaller
 torch.set_num_threads(1)
 batch_size = DecodingRecipe().batch_size

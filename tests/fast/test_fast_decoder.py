@@ -49,8 +49,11 @@ def test_the_fast_step_computes_what_the_models_step_does(options):
     assert_equal_steps(small_model(**options).eval(), steps=8)
 
 
-def test_without_the_operators_of_onednn_the_fast_step_is_written_out(monkeypatch):
-    monkeypatch.setattr(packed, "can_pack", lambda dtype: False)
+@pytest.mark.parametrize(("name", "value"), [("can_pack", lambda dtype: False), ("_SMALL", 0)])
+def test_the_fast_step_is_the_same_without_the_operators_of_onednn_or_always_with_them(
+    monkeypatch, name, value
+):
+    monkeypatch.setattr(packed, name, value)
     assert_equal_steps(small_model().eval())
 
 
