@@ -21,6 +21,8 @@ Values = dict[str, Any]
 """Values by their names, as an object of JSON has them."""
 Strings = tuple[str, ...]
 """Texts in their order."""
+Texts = Sequence[str]
+"""Texts to read, in their order: lines, words or names."""
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from synmt.arrays import DoubleArray, IntArray, Side
+from synmt.arrays import DoubleArray, IntArray, Side, Texts
 from synmt.data.batch import collate
 from synmt.data.corpus import Example
 from synmt.decode.translator import Translator
@@ -38,8 +38,8 @@ class ParsedText:
     """
 
     side: Side
-    source: Sequence[str]
-    target: Sequence[str] | None
+    source: Texts
+    target: Texts | None
     gold: Sequence[Parse]
     model_trees: Sequence[Parse] | None = None
     made_by: str = ""
@@ -78,8 +78,8 @@ class ForwardPass:
 @torch.inference_mode()
 def run_forward(
     translator: Translator,
-    sources: Sequence[str],
-    targets: Sequence[str] | None = None,
+    sources: Texts,
+    targets: Texts | None = None,
     trees: Sequence[Parse] | None = None,
     *,
     what: Collection[ActivationKind] = ("attention", "gates"),

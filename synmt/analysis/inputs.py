@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.analysis.options import CompareOptions, RobustnessOptions, SystemOptions
+from synmt.arrays import Texts
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs
@@ -61,8 +62,8 @@ def parse_text(
     translator: Translator,
     run: Run,
     side: Side,
-    source: Sequence[str],
-    target: Sequence[str] | None,
+    source: Texts,
+    target: Texts | None,
     named: str | None,
 ) -> ParsedText:
     """Parse one side with the parser that the user named, else the one that the run records for the
@@ -91,7 +92,7 @@ def check_recorded(translator: Translator, run: Path, option: str = "") -> None:
         raise unknown_parser(where=str(run), do=f"Use a run that records its parser{give}")
 
 
-def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
+def parse_lines(parser: StanzaParser, lines: Texts) -> list[Parse]:
     """Parse lines, with progress, and warn of each line that could not be parsed into one tree;
     trees are cached between runs."""
     from synmt.parsing.cache import CachedParser
@@ -192,7 +193,7 @@ def read_translations(
     source: Path | None = None,
     group_seeds: bool = False,
     apart: bool = False,
-    names: Sequence[str] = (),
+    names: Texts = (),
 ) -> list[System]:
     """Read the translations of one test set by several systems; the baseline, if it is given,
     becomes the first.

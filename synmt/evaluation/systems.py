@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from synmt.arrays import Texts
 from synmt.data.inputs import differences, recorded_inputs
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import Lines, printable
+from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs, from_run, scored_on
 from synmt.files.reading import read_lines
 from synmt.recipe.load import recipe_differences
@@ -110,7 +111,7 @@ def read_groups(
     return systems
 
 
-def _check_length(path: Path, lines: Lines, outputs: Outputs) -> None:
+def _check_length(path: Path, lines: Texts, outputs: Outputs) -> None:
     if len(lines) != len(outputs.reference):
         raise SynmtError(
             f"{len(lines):,} lines, but the reference has {len(outputs.reference):,}",
@@ -119,7 +120,7 @@ def _check_length(path: Path, lines: Lines, outputs: Outputs) -> None:
         )
 
 
-def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
+def renamed(systems: Sequence[System], names: Texts) -> list[System]:
     """Give systems other names, in their order; without names they keep theirs.
 
     Raises UsageError unless each has a name of its own.
@@ -174,7 +175,7 @@ def matching(path: Path) -> list[Path]:
     return matches
 
 
-def short_names(names: Sequence[str]) -> list[str]:
+def short_names(names: Texts) -> list[str]:
     """Name each system by the last part of its path, or by the whole path if two last parts are the
     same."""
     whole = [printable(name) for name in names]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import DoubleArray, IntArray, Texts
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Arcs
 
@@ -183,7 +183,7 @@ def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
     return [f"Arcs={','.join(text)}|" for text in texts]
 
 
-def read_arcs(miscs: Sequence[str], where: str) -> Arcs | None:
+def read_arcs(miscs: Texts, where: str) -> Arcs | None:
     """Read the arcs of all words of a sentence from MISC; None if no word has any."""
     arcs_of_words = [_MISC.findall(misc) for misc in miscs]
     if not any(arcs_of_words):
@@ -207,7 +207,7 @@ def read_arcs(miscs: Sequence[str], where: str) -> Arcs | None:
     return Arcs(*columns, probabilities=probabilities.astype(np.float32), names=tuple(names))
 
 
-def _entries(texts: Sequence[str], word: int, words: int) -> dict[tuple[int, str], float]:
+def _entries(texts: Texts, word: int, words: int) -> dict[tuple[int, str], float]:
     """Read the probabilities of the arcs of a word by parent and relation; none if some are
     wrong."""
     entries: dict[tuple[int, str], float] = {}

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.arrays import Array, FloatArray, IntArray, Strings
+from synmt.arrays import Array, FloatArray, IntArray, Strings, Texts
 from synmt.errors import UsageError
 from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
@@ -170,9 +170,7 @@ def over_pieces(table: IntArray, word_of: IntArray, special: int) -> IntArray:
     return table.take(word_of, axis=0).take(word_of, axis=1)
 
 
-def numbers_of_values(
-    values: Sequence[str], word_of: IntArray, numbers: Mapping[str, int]
-) -> IntArray:
+def numbers_of_values(values: Texts, word_of: IntArray, numbers: Mapping[str, int]) -> IntArray:
     """Number the value of every piece's word: (T,) -> (T,); 0 for specials, the number after the
     last one for an unknown value."""
     other = 1 + len(numbers)

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 import regex
 
-from synmt.arrays import DoubleArray, IntArray, Strings, int_pairs
+from synmt.arrays import DoubleArray, IntArray, Strings, Texts, int_pairs
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, compare_on_resamples, holm
@@ -187,7 +187,7 @@ def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
     return kinds
 
 
-def classify_all(lines: Sequence[str], reference: str) -> list[list[WordKind]]:
+def classify_all(lines: Texts, reference: str) -> list[list[WordKind]]:
     """Classify the words of several translations: those of the first by all others, and those of
     the others by it.
 
@@ -202,7 +202,7 @@ def classify_all(lines: Sequence[str], reference: str) -> list[list[WordKind]]:
     return [merged, *of_others]
 
 
-def stretches(line: str, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
+def stretches(line: str, kinds: Texts) -> Iterator[tuple[str, str]]:
     """Split a line into neighbouring words of one kind, with the spaces between them, given the
     kind of each word.
 

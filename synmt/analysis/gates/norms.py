@@ -25,7 +25,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import DoubleArray, IntArray, Texts
 from synmt.decode.explanation import gate_norms, word_norms
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -133,7 +133,7 @@ def gated_words(sentences: Iterable[GatedSentence], *, without: str = "") -> Gat
     return GatedWords(*map(np.concatenate, zip(*columns, strict=True)))
 
 
-def tag_table(sentences: Sequence[GatedSentence], notes: Sequence[str] = ()) -> Table:
+def tag_table(sentences: Sequence[GatedSentence], notes: Texts = ()) -> Table:
     """Make the table of parts of speech, by ratio."""
     words, unpunctuated = gated_words(sentences), gated_words(sentences, without=PUNCTUATION)
     if not len(words.tags):

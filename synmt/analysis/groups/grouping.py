@@ -9,7 +9,6 @@ whether they are made from lengths, trees or labels; they may overlap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import BoolArray, IntArray, Side
+from synmt.arrays import BoolArray, IntArray, Side, Texts
 from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.evaluation.metrics import read_table
 
@@ -104,7 +103,7 @@ class Grouping(Groups):
     about: str = ""
 
 
-def count_units(lines: Sequence[str], unit: str, vocabulary: Vocabulary | None = None) -> IntArray:
+def count_units(lines: Texts, unit: str, vocabulary: Vocabulary | None = None) -> IntArray:
     """Measure lines in words between spaces, in characters, or in pieces of a vocabulary: N lines
     -> (N,)."""
     if unit == "pieces":
@@ -207,7 +206,7 @@ def read_labels(path: str | Path, sentences: int) -> Labels:
     return {name: [row[column] for row in rows] for column, name in enumerate(names)}
 
 
-def group_by_labels(labels: Labels, chosen: Sequence[str], sizes: IntArray) -> list[Grouping]:
+def group_by_labels(labels: Labels, chosen: Texts, sizes: IntArray) -> list[Grouping]:
     """Group sentences by each of the chosen labels, or by all that have few enough values; sizes:
     (N,)."""
     many = [name for name, values in labels.items() if len(set(values)) > TOO_MANY_VALUES]
@@ -215,7 +214,7 @@ def group_by_labels(labels: Labels, chosen: Sequence[str], sizes: IntArray) -> l
     return [by_label(name, _values_of(labels, name), sizes) for name in names]
 
 
-def by_label(name: str, values: Sequence[str], sizes: IntArray) -> Grouping:
+def by_label(name: str, values: Texts, sizes: IntArray) -> Grouping:
     """Group sentences by the value of a label; numbers are sorted as numbers."""
     names, positions = number_values(values)
     return Grouping(name, "", names, np.arange(len(names))[:, None] == positions, sizes)
@@ -227,7 +226,7 @@ def _values_of(labels: Labels, name: str) -> list[str]:
     return labels[name]
 
 
-def choose_sentences(labels: Labels, conditions: Sequence[str]) -> BoolArray:
+def choose_sentences(labels: Labels, conditions: Texts) -> BoolArray:
     """Find the sentences that meet all conditions, `COLUMN=VALUE` or `COLUMN!=VALUE`: (N,)."""
     chosen = np.logical_and.reduce([_meets(labels, condition) for condition in conditions])
     if not chosen.any():
@@ -248,7 +247,7 @@ def _meets(labels: Labels, condition: str) -> BoolArray:
     return (members == names.index(value)) != left.endswith("!")
 
 
-def number_values(values: Sequence[str]) -> tuple[list[str], IntArray]:
+def number_values(values: Texts) -> tuple[list[str], IntArray]:
     """Sort the values of a label, as numbers if all are numbers, and find the position of each
     sentence's: (N,)."""
     try:

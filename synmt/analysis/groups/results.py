@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmt.analysis.groups.grouping import Grouping
-from synmt.arrays import BoolArray
+from synmt.arrays import BoolArray, Texts
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Score, score_counted
 from synmt.evaluation.significance import (
@@ -75,12 +75,12 @@ class GroupResults:
 def results_table(
     columns: Sequence[Column],
     measure: Column,
-    systems: Sequence[str],
+    systems: Texts,
     groups: Sequence[GroupResults],
     *,
     samples: int,
     title: str,
-    notes: Sequence[str],
+    notes: Texts,
 ) -> Table:
     """Make a row for each group and system, with the difference from the first system.
 
@@ -149,7 +149,7 @@ baseline."""
 
 
 def collect(
-    score: Score, hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
+    score: Score, hypotheses: Texts, references: Texts, *, lowercase: bool = False
 ) -> SentenceScores:
     """Find the exact matches among translations that have been scored; differences in spacing do
     not count."""
@@ -164,7 +164,7 @@ def collect(
     return SentenceScores(score, np.array(exact, dtype=np.bool_))
 
 
-def tabulate(grouping: Grouping, systems: Scores, *, notes: Sequence[str] = ()) -> Table:
+def tabulate(grouping: Grouping, systems: Scores, *, notes: Texts = ()) -> Table:
     """Score every group for each system, and compare each system with the first."""
     all_sentences = np.ones(len(grouping.sizes), dtype=np.bool_)
     groups = [*zip(grouping.names, grouping.members, strict=True), ("all", all_sentences)]

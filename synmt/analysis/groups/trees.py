@@ -37,7 +37,7 @@ from synmt.analysis.inputs import (
     parse_lines,
 )
 from synmt.analysis.options import GroupOptions, SystemOptions
-from synmt.arrays import IntArray, Side
+from synmt.arrays import IntArray, Side, Texts
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
@@ -214,7 +214,7 @@ def _lengths(parses: Sequence[Parse]) -> IntArray:
 def parse_side(
     options: SystemOptions,
     run: Run | None,
-    texts: Sequence[Sequence[str]],
+    texts: Sequence[Texts],
     *,
     side: Side,
     arcs: bool = False,

@@ -20,6 +20,7 @@ from typing import get_args
 import numpy as np
 
 from synmt.analysis.inputs import check_recorded
+from synmt.arrays import Texts
 from synmt.decode.inputs import windows
 from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
@@ -43,7 +44,7 @@ class ModelTrees:
     reads_arcs: whether the model reads their arc probabilities.
     """
 
-    lines: Sequence[str]
+    lines: Texts
     trees: list[Parse]
     keys: list[bytes]
     before_control: list[Parse]
@@ -86,9 +87,7 @@ def parse_shares(text: str) -> list[float]:
     return shares
 
 
-def find_model_trees(
-    translator: Translator, lines: Sequence[str], parses: Sequence[Parse]
-) -> ModelTrees:
+def find_model_trees(translator: Translator, lines: Texts, parses: Sequence[Parse]) -> ModelTrees:
     """Convert parses of lines to the trees that the model reads."""
     control, keys = translator.reading.control, [b""] * len(lines)
     trees, before_control = list(parses), list(parses)

@@ -21,7 +21,7 @@ import numpy as np
 from synmt.analysis.groups.grouping import Groups
 from synmt.analysis.groups.results import FEW_SENTENCES, GroupResults, Result, results_table
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts, found_words
-from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
+from synmt.arrays import BoolArray, DoubleArray, IntArray, Side, Texts
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.significance import Comparison, resample_seeds, seeded_bootstrap
 from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
@@ -143,7 +143,7 @@ def count_groups(
     return counts
 
 
-def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] = ()) -> list[Table]:
+def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Texts = ()) -> list[Table]:
     """Make a table for each measure, F1 first; groups without an order, such as relations, are
     sorted by their number of words."""
     [first, *_], *_ = counts.values()

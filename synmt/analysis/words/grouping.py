@@ -23,7 +23,7 @@ from synmt.analysis.groups.trees import parse_side, word_depths, word_distances
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, WordTexts, tokenize
-from synmt.arrays import IntArray, Side
+from synmt.arrays import IntArray, Side, Texts
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.vocabulary import UNK, word_of
 from synmt.evaluation.metrics import MetricOptions
@@ -135,7 +135,7 @@ _DISTANCE_NAMES = bucket_names(np.array([1]), _DISTANCES)
 _DEPTHS: Edges = (0, 1, 2, 3, 4, 6)
 _DEPTH_NAMES = bucket_names(np.array([0]), _DEPTHS)
 
-Labels = Sequence[str]
+Labels = Texts
 """The label of each word of a text: (M,)."""
 
 
@@ -154,7 +154,7 @@ class TreeLabel:
     label: Callable[[Parse], Labels]
     about: str
     unit: str = ""
-    order: Sequence[str] = ()
+    order: Texts = ()
 
 
 def _tags(parse: Parse) -> Labels:
@@ -179,7 +179,7 @@ def _depths(parse: Parse) -> Labels:
     return _bucketed(parse, word_depths(parse), _DEPTHS, _DEPTH_NAMES)
 
 
-def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Sequence[str]) -> list[str]:
+def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Texts) -> list[str]:
     numbers: list[int] = bucket_numbers(values, edges).tolist()
     words = not_punctuation(parse)
     return [
@@ -242,7 +242,7 @@ def by_trees(
 
 
 def tree_labels(
-    kind: TreeLabel, text: TokenizedText, lines: Sequence[str], parses: Sequence[Parse]
+    kind: TreeLabel, text: TokenizedText, lines: Texts, parses: Sequence[Parse]
 ) -> Labels:
     """Label the words of a text by the trees of its lines.
 

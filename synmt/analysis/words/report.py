@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -16,6 +15,7 @@ from synmt.analysis.words.alignments import by_aligned_words, find_alignments
 from synmt.analysis.words.grouping import TREE_LABELS, by_frequency, by_trees
 from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
+from synmt.arrays import Texts
 from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import check_plot, save_figure
@@ -73,7 +73,7 @@ def _read_kinds(text: str) -> list[str]:
     return list(dict.fromkeys(kinds))
 
 
-def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> list[list[Table]]:
+def _tabulate(options: WordOptions, texts: WordTexts, kinds: Texts) -> list[list[Table]]:
     """Make the tables of each kind of groups, with remarks on alignments of the source and on
     trees."""
     # without a side, trees are those of the source, which every syntactic system parses

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from synmt.arrays import Texts
 from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
@@ -58,7 +59,7 @@ class ContrastOptions(ModelOptions):
     """
 
     models: Sequence[Path]
-    contrast: Sequence[str]
+    contrast: Texts
     parses: Path | None = None
     samples: int = SAMPLES
     seed: int = SEED
@@ -205,7 +206,7 @@ def _order(group: str) -> tuple[float, str]:
 
 def accuracy_table(
     by: str,
-    groups: Sequence[str],
+    groups: Texts,
     contrasts: Sequence[Contrast],
     decisions: Mapping[str, Sequence[Decision]],
     *,
