@@ -100,7 +100,7 @@ class Metric(ABC):
 
     def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
         """Score each segment alone: (N, S) -> (N,)."""
-        return np.array([self.aggregate(row) for row in statistics], dtype=np.float64)
+        return np.array([self.aggregate(row) for row in statistics], dtype=float)
 
 
 class MeanMetric(Metric):
@@ -118,7 +118,7 @@ class MeanMetric(Metric):
         """Return the score of each segment, and 1 as its count: (N, 2)."""
         points = self.score_segments(hypotheses, references, sources)
         assert len(points) == len(hypotheses), (len(points), len(hypotheses))
-        return np.array([(score, 1) for score in points], dtype=np.float64)
+        return np.array([(score, 1) for score in points], dtype=float)
 
     def aggregate(self, totals: DoubleArray) -> float:
         """Divide the sum of the scores by their number."""
@@ -248,7 +248,7 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
     if head != _head(identity, body):
         return None
     values = np.frombuffer(zlib.decompress(body), dtype=_STORED).reshape(segments, -1)  # (N, S)
-    return values.astype(np.float64)
+    return values.astype(float)
 
 
 def _head(identity: str, body: bytes) -> bytes:

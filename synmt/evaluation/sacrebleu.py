@@ -85,7 +85,7 @@ class _Sacre(Metric):
         self, hypotheses: Texts, references: Texts, sources: Texts | None = None
     ) -> DoubleArray:
         return np.array(
-            self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64
+            self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=float
         )
 
     def aggregate(self, totals: DoubleArray) -> float:
@@ -126,7 +126,7 @@ class _Bleu(_Sacre):
         inner = copy(self._inner)
         cast(BLEU, inner).effective_order = True
         scores = [inner._compute_score_from_stats(row).score for row in statistics.tolist()]
-        return np.array(scores, dtype=np.float64)
+        return np.array(scores, dtype=float)
 
 
 def tokenize_words(lines: Texts, tokenize: str) -> list[list[str]]:

@@ -9,7 +9,7 @@ word, and other tools cannot read a file with them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 
@@ -109,6 +109,10 @@ class Parse:
         arrays = (self.spans, self.parents, self.constituents)
         lists = [None if array is None else array.tolist() for array in arrays]
         return self.words, self.relations, self.tags, dict(self.features), self.arcs, lists
+
+
+Trees = Sequence[Parse]
+"""Trees in the order of their lines."""
 
 
 def words_at(line: str, spans: IntArray) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.arrays import Array, FloatArray, IntArray, Strings, Texts
+from synmt.arrays import Array, FloatArray, IntArray, Strings, Texts, int_array
 from synmt.errors import UsageError
 from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
@@ -175,7 +175,7 @@ def numbers_of_values(values: Texts, word_of: IntArray, numbers: Mapping[str, in
     last one for an unknown value."""
     other = 1 + len(numbers)
     of_word = [numbers.get(value, other) for value in values]
-    return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
+    return int_array([*of_word, 0])[word_of]  # (T,) the last entry is for specials
 
 
 def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: Strings) -> IntArray:

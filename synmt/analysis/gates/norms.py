@@ -24,7 +24,13 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
+from synmt.analysis.forward_passes import (
+    ForwardPass,
+    LeftOut,
+    ParsedText,
+    SentencePass,
+    measure_text,
+)
 from synmt.arrays import DoubleArray, IntArray, Texts
 from synmt.decode.explanation import gate_norms, word_norms
 from synmt.decode.translator import Translator
@@ -79,9 +85,7 @@ def check_gates(translator: Translator, where: str) -> None:
         )
 
 
-def read_gates(
-    translator: Translator, text: ParsedText
-) -> tuple[list[GatedSentence], dict[str, int]]:
+def read_gates(translator: Translator, text: ParsedText) -> tuple[list[GatedSentence], LeftOut]:
     """Run the model with teacher forcing and read its gates, with progress; the trees are of the
     target.
 

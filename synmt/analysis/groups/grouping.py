@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from synmt.arrays import BoolArray, IntArray, Side, Texts
+from synmt.arrays import BoolArray, DoubleArray, IntArray, Side, Texts, int_array
 from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.evaluation.metrics import read_table
 
 if TYPE_CHECKING:
     from synmt.data.vocabulary import Vocabulary
 
-Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Values = IntArray | DoubleArray
 
 Labels = dict[str, list[str]]
 """The values of all sentences for each label, by its name."""
@@ -111,7 +110,7 @@ def count_units(lines: Texts, unit: str, vocabulary: Vocabulary | None = None) -
         counts = [len(ids) for ids in vocabulary.encode_batch(lines)]
     else:
         counts = [len(line.split()) if unit == "words" else len(line.strip()) for line in lines]
-    return np.array(counts, dtype=np.int64)
+    return int_array(counts)
 
 
 def by_length(
@@ -255,6 +254,4 @@ def number_values(values: Texts) -> tuple[list[str], IntArray]:
     except ValueError:
         ordered = sorted(set(values))
     index = {value: position for position, value in enumerate(ordered)}
-    return [value or _EMPTY for value in ordered], np.array(
-        [index[value] for value in values], dtype=np.int64
-    )
+    return [value or _EMPTY for value in ordered], int_array(index[value] for value in values)

@@ -161,12 +161,12 @@ def collect(
         words(hypothesis) == words(reference)
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
-    return SentenceScores(score, np.array(exact, dtype=np.bool_))
+    return SentenceScores(score, np.array(exact, dtype=bool))
 
 
 def tabulate(grouping: Grouping, systems: Scores, *, notes: Texts = ()) -> Table:
     """Score every group for each system, and compare each system with the first."""
-    all_sentences = np.ones(len(grouping.sizes), dtype=np.bool_)
+    all_sentences = np.ones(len(grouping.sizes), dtype=bool)
     groups = [*zip(grouping.names, grouping.members, strict=True), ("all", all_sentences)]
     tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
     samples = max(SAMPLES, SAMPLES_EACH * tested)

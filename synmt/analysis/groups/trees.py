@@ -37,9 +37,9 @@ from synmt.analysis.inputs import (
     parse_lines,
 )
 from synmt.analysis.options import GroupOptions, SystemOptions
-from synmt.arrays import IntArray, Side, Texts
+from synmt.arrays import IntArray, Side, Texts, int_array
 from synmt.syntax.arcs import without_arcs
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors, not_punctuation
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def group_by_trees(
-    options: GroupOptions, parses: Sequence[Parse], *, side: Side, edges: Edges | None
+    options: GroupOptions, parses: Trees, *, side: Side, edges: Edges | None
 ) -> list[Grouping]:
     """Make the groupings by trees that the options choose."""
     chosen = [_MEASURES[name] for name in _MEASURES if getattr(options, name)]
@@ -76,7 +76,7 @@ class TreeMeasure:
 
 def by_measure(
     measure: TreeMeasure,
-    parses: Sequence[Parse],
+    parses: Trees,
     *,
     side: Side = "source",
     edges: Edges | None = None,
@@ -88,7 +88,7 @@ def by_measure(
     return by_value(name, measure.unit, values, edges, sizes=_lengths(parses), about=measure.about)
 
 
-def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
+def by_relation(parses: Trees, *, side: Side = "source") -> Grouping:
     """Group sentences by the relations in their trees, the most frequent first; the groups overlap.
 
     A relation includes its subtypes. `root` is left out because every sentence has it.
@@ -96,7 +96,7 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
     sets = [{*parse.relations, *map(base_name, parse.relations)} - {"root"} for parse in parses]
     counts = Counter(chain.from_iterable(sets))
     names = sorted(counts, key=lambda name: (-counts[name], name))
-    members = np.zeros((len(names), len(parses)), dtype=np.bool_)  # (G, N)
+    members = np.zeros((len(names), len(parses)), dtype=bool)  # (G, N)
     for row, name in enumerate(names):
         members[row] = [name in relations for relations in sets]
     by, about = f"{side} relation", "relation: sentences with it or one of its subtypes"
@@ -207,8 +207,8 @@ _MEASURES = {
 """The measures of options."""
 
 
-def _lengths(parses: Sequence[Parse]) -> IntArray:
-    return np.array([len(parse) for parse in parses], dtype=np.int64)
+def _lengths(parses: Trees) -> IntArray:
+    return int_array(map(len, parses))
 
 
 def parse_side(

@@ -41,7 +41,7 @@ from synmt.run_folder import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
-from synmt.syntax.parse import Parse, words_at
+from synmt.syntax.parse import Parse, Trees, words_at
 from synmt.syntax.trees import not_punctuation
 from synmt.tokenization.word_tokenizer import WordTokenizer
 
@@ -116,7 +116,7 @@ def analyze_trees(options: TreeOptions) -> Report:
 def _compare(
     heads: Sequence[Head],
     trees: Sequence[Sequence[tuple[IntArray, IntArray]]],
-    parses: Sequence[Parse],
+    parses: Trees,
 ) -> list[TreeRow]:
     """Compare the trees of each head, and the branching baselines, with those of the parses."""
     rows = []

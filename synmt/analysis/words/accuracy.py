@@ -116,7 +116,7 @@ def _count(
     found."""
     text, names = texts.text(groups.side), len(groups.names)
     is_right = found_words(translation.matches, len(texts.reference))  # (M,)
-    counted = np.ones(len(text), dtype=np.bool_)  # (M,)
+    counted = np.ones(len(text), dtype=bool)  # (M,)
     if groups.side == "source":
         counted = found_words(pairs[:, 0], len(text))
         is_right = counted & ~found_words(pairs[~is_right[pairs[:, 1]], 0], len(text))
@@ -128,7 +128,7 @@ def _count(
         translated = np.where(
             translation.matches >= 0, groups.words[translation.matches], translated
         )  # (M',)
-    all_words = np.ones(len(translation.words), dtype=np.bool_)
+    all_words = np.ones(len(translation.words), dtype=bool)
     return WordCounts(words, matches, count_groups(translated, translation.words, names, all_words))
 
 

@@ -23,7 +23,7 @@ from synmt.analysis.groups.trees import parse_side, word_depths, word_distances
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, WordTexts, tokenize
-from synmt.arrays import IntArray, Side, Texts
+from synmt.arrays import IntArray, Side, Texts, int_array
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.vocabulary import UNK, word_of
 from synmt.evaluation.metrics import MetricOptions
@@ -32,7 +32,7 @@ from synmt.reporting.progress import progress
 from synmt.run_folder import Run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import not_punctuation
 from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
@@ -61,7 +61,7 @@ def group_by_frequency(
     """Group words by how often they are in a text: their counts, and its name."""
 
     def numbers(words: Iterable[str]) -> IntArray:
-        frequencies = np.array([counts[word] for word in words], dtype=np.int64)
+        frequencies = int_array(counts[word] for word in words)
         return bucket_numbers(frequencies, FREQUENCIES)
 
     names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word in {where}"
@@ -241,9 +241,7 @@ def by_trees(
     return groups, f"trees: {', '.join(names)}"
 
 
-def tree_labels(
-    kind: TreeLabel, text: TokenizedText, lines: Texts, parses: Sequence[Parse]
-) -> Labels:
+def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Texts, parses: Trees) -> Labels:
     """Label the words of a text by the trees of its lines.
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
@@ -269,7 +267,7 @@ def group_words(
     numbers = {name: number for number, name in enumerate(names)}
 
     def number_all(labels: Labels) -> IntArray:
-        return np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+        return int_array(numbers.get(label, -1) for label in labels)
 
     by, of_translations = f"{kind.name} of the {side} word", list(map(number_all, translated))
     return WordGroups(by, kind.unit, names, number_all(words), of_translations, kind.about, side)

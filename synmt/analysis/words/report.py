@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from synmt.analysis.answers import differences_in_words
 from synmt.analysis.groups.results import CAPTION, draw_results
 from synmt.analysis.inputs import read_systems, scoring_options
@@ -15,7 +13,7 @@ from synmt.analysis.words.alignments import by_aligned_words, find_alignments
 from synmt.analysis.words.grouping import TREE_LABELS, by_frequency, by_trees
 from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
-from synmt.arrays import Texts
+from synmt.arrays import Texts, int_pairs
 from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import check_plot, save_figure
@@ -80,7 +78,7 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Texts) -> list[list
     side = options.side or "source"
     direct = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
     carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if ALIGNED in kind]
-    pairs, aligned = np.zeros((0, 2), dtype=np.int64), ""
+    pairs, aligned = int_pairs([]), ""
     # without a side, frequencies are those of target words
     of_source = kinds if options.side else direct
     if carried or (of_source and side == "source"):

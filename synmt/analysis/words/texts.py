@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 
 from synmt.analysis.inputs import Translations
-from synmt.arrays import BoolArray, IntArray, Side, Texts
+from synmt.arrays import BoolArray, IntArray, Side, Texts, int_array
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import Outputs
@@ -144,12 +144,12 @@ def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray
         for place, word in enumerate(others, start):
             places[word].append(place)
         matches += [places[word].pop(0) if places[word] else -1 for word in words]
-    return np.array(matches, dtype=np.int64)
+    return int_array(matches)
 
 
 def found_words(matches: IntArray, words: int) -> BoolArray:
     """Find the words of the reference that some word of the translation matches: (M,) ->
     (words,)."""
-    is_found = np.zeros(words, dtype=np.bool_)
+    is_found = np.zeros(words, dtype=bool)
     is_found[matches[matches >= 0]] = True
     return is_found

@@ -40,7 +40,7 @@ from synmt.reporting.values import (
     text_column,
 )
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, Trees
 
 _logger = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ def compared(scores: Sequence[tuple[float, int]], *, truncated: bool = False) ->
 def decide(
     translator: Translator,
     contrast_set: ContrastSet,
-    trees: Sequence[Parse] | None = None,
+    trees: Trees | None = None,
 ) -> list[Decision]:
     """Score the translations of every contrast by a model.
 
