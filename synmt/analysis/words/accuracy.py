@@ -24,7 +24,7 @@ from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts,
 from synmt.arrays import BoolArray, DoubleArray, IntArray, Side, Texts
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.significance import Comparison, resample_seeds, seeded_bootstrap
-from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
+from synmt.reporting.values import Column, Interval, Table, count_column, share_column
 
 _SAMPLES_EACH = 100
 """Resamples for each comparison: the smallest p-value is then 0.01 after Holm's correction."""
@@ -153,11 +153,7 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Texts = ()) -> 
     chosen = [group for group, words in enumerate(totals[:-1].tolist()) if words]
     if not groups.unit:
         chosen.sort(key=lambda group: (-totals[group], names[group]))
-    columns = [
-        text_column(groups.title, name="group"),
-        count_column("words"),
-        share_column("share", name="share"),
-    ]
+    columns = [count_column("words"), share_column("share", name="share")]
     tables = []
     for measure in measures:
         results, samples = _results(counts, measure.title)
@@ -171,12 +167,12 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Texts = ()) -> 
             measure = SOURCE_RECALL
         tables.append(
             results_table(
+                groups,
                 columns,
                 measure,
                 list(counts),
                 rows,
                 samples=samples,
-                title=f"{measure.title} by {groups.by}",
                 notes=notes,
             )
         )
