@@ -286,11 +286,10 @@ def format_conllu(parse: Parse, line: str, number: int) -> str:
     shown = without_breaks(line)
     exact = "" if shown == line == line.strip() else f"# raw = {json.dumps(line)}\n"
     rows = [f"# line = {number}\n# text = {shown}\n{exact}"]
-    unknown = ["_"] * len(parse)
     lemmas, fine, morphology, scenes = (
-        parse.features.get(name) or unknown for name in (*FEATURES, SCENES)
+        parse.or_unknown(parse.features.get(name)) for name in (*FEATURES, SCENES)
     )
-    texts = zip(parse.words, lemmas, parse.tags or unknown, fine, morphology, strict=True)
+    texts = zip(parse.words, lemmas, parse.or_unknown(parse.tags), fine, morphology, strict=True)
     parents, spans = parse.parents.tolist(), parse.spans.tolist()
     arcs = format_arcs(parse.arcs, len(parse))
     for word, (values, relation) in enumerate(zip(texts, parse.relations, strict=True)):

@@ -96,6 +96,11 @@ class Parse:
     def __len__(self) -> int:
         return len(self.words)
 
+    def or_unknown(self, values: list[str] | None) -> list[str]:
+        """Return values of the words; `_` for each if there are none, as in a line that could not
+        be parsed."""
+        return values or ["_"] * len(self)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Parse) and self._values() == other._values()
 
@@ -125,7 +130,7 @@ def flat_parse(line: str) -> Parse:
     of the first."""
     spans = [match.span() for match in WORD.finditer(line)]
     return Parse(
-        words=[line[start:end] for start, end in spans],
+        words=WORD.findall(line),
         spans=int_pairs(spans),
         parents=np.zeros(len(spans), dtype=np.int64),
         relations=["root", *["dep"] * len(spans)][: len(spans)],

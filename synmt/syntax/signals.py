@@ -184,7 +184,7 @@ def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: Strings) -> I
     0 for specials; 1 + the index in names, of the whole relation if it is there, otherwise without
     its subtype; 1 + the number of names for every other relation.
     """
-    numbers = _numbers(names)
+    numbers = numbered(names)
     known = [name if name in numbers else base_name(name) for name in parse.relations]
     return numbers_of_values(known, word_of, numbers)
 
@@ -214,13 +214,14 @@ def relation_signal(names: Strings = KNOWN) -> Signal:
     """Make the signal that numbers relations by their index in a list; lists have different names
     in batches."""
     # names that occur twice are refused at once
-    _numbers(names)
+    numbered(names)
     name = "relation" if names == KNOWN else f"relation.{fingerprint(names)}"
     return Signal(name, "labels", partial(relations_of_pieces, names=names), pad=0)
 
 
 @lru_cache(maxsize=64)
-def _numbers(names: Strings) -> dict[str, int]:
+def numbered(names: Strings) -> dict[str, int]:
+    """Number names from 1; raise UsageError for one that occurs twice."""
     numbers = {name: number for number, name in enumerate(names, start=1)}
     if len(numbers) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)

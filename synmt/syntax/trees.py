@@ -172,7 +172,7 @@ def is_tree(parents: IntArray) -> bool:
 
 def not_punctuation(gold: Parse) -> BoolArray:
     """Mark the words that are not punctuation: (W,)."""
-    tags = gold.tags or [""] * len(gold)
+    tags = gold.or_unknown(gold.tags)
     pairs = zip(gold.relations, tags, strict=True)
     counts = [relation.partition(":")[0] != "punct" and tag != "PUNCT" for relation, tag in pairs]
     return np.array(counts, dtype=bool)
@@ -257,13 +257,11 @@ def _arborescence(scores: DoubleArray) -> IntArray:
 def _cycles(targets: IntArray) -> IntArray:
     """Number the cycles of a map and the nodes outside of them; node 0 has number 0: (N,) ->
     (N,)."""
-    least, jump = np.arange(len(targets)), targets  # (N,), (N,)
-    for _ in range(len(targets).bit_length()):
+    nodes = least = np.arange(len(targets))  # (N,)
+    for jump in _jumps(targets):
         least = np.minimum(least, least[jump])
-        jump = jump[jump]
-    on_cycle = np.zeros(len(targets), dtype=bool)  # (N,)
-    on_cycle[jump] = True
-    return np.unique(np.where(on_cycle, least, np.arange(len(targets))), return_inverse=True)[1]
+    on_cycle = np.bincount(_repeat(targets), minlength=len(targets)) > 0  # (N,)
+    return np.unique(np.where(on_cycle, least, nodes), return_inverse=True)[1]
 
 
 def _contracted(losses: DoubleArray, groups: IntArray) -> DoubleArray:

@@ -27,7 +27,6 @@ from synmt.arrays import DoubleArray, IntArray, Strings, Texts, int_pairs
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, compare_on_resamples, holm
-from synmt.syntax.parse import words_at
 
 
 @dataclass(frozen=True)
@@ -175,12 +174,12 @@ def word_spans(line: str) -> IntArray:
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
     """Classify the W words of a translation, `line`, by another translation and the reference."""
-    words, left = _words(line), Counter(_words(reference))
+    words, left = _WORD.findall(line), Counter(_WORD.findall(reference))
     kinds = list[WordKind]()
     for word in words:
         kinds.append("right" if left[word] > 0 else "other")
         left[word] -= 1
-    matcher = SequenceMatcher(None, words, _words(other), autojunk=False)
+    matcher = SequenceMatcher(None, words, _WORD.findall(other), autojunk=False)
     for start, _, length in matcher.get_matching_blocks():
         for place in range(start, start + length):
             kinds[place] = "same"
@@ -223,7 +222,3 @@ def bracketed(line: str, kinds: Sequence[WordKind]) -> str:
     return "".join(
         text if kind == "same" else f"[{text}]" for text, kind in stretches(line, differs)
     )
-
-
-def _words(line: str) -> list[str]:
-    return words_at(line, word_spans(line))

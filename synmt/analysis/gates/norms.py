@@ -70,7 +70,7 @@ class GatedSentence:
     @property
     def tags(self) -> list[str]:
         """The universal part of speech of each word, `_` if unknown."""
-        return self.parse.tags or ["_"] * len(self.parse)
+        return self.parse.or_unknown(self.parse.tags)
 
 
 def check_gates(translator: Translator, where: str) -> None:

@@ -41,7 +41,7 @@ from synmt.arrays import IntArray, Side, Texts, int_array
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
-from synmt.syntax.trees import ancestors, not_punctuation
+from synmt.syntax.trees import ancestors, depths, not_punctuation
 
 if TYPE_CHECKING:
     from synmt.parsing.parser import StanzaParser
@@ -105,12 +105,7 @@ def by_relation(parses: Trees, *, side: Side = "source") -> Grouping:
 
 def depth(parse: Parse) -> int:
     """Count the arcs from the root to the deepest word; 0 for at most one word."""
-    return int(word_depths(parse)[not_punctuation(parse)].max(initial=0))
-
-
-def word_depths(parse: Parse) -> IntArray:
-    """Count the arcs from the root to each word: (W,)."""
-    return ancestors(parse.parents).sum(1) - 1
+    return int(depths(parse.parents)[not_punctuation(parse)].max(initial=0))
 
 
 def longest_distance(parse: Parse) -> int:

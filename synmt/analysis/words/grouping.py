@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from synmt.analysis.groups.grouping import Edges, bucket_names, bucket_numbers
-from synmt.analysis.groups.trees import parse_side, word_depths, word_distances
+from synmt.analysis.groups.trees import parse_side, word_distances
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, WordTexts, tokenize
@@ -34,7 +34,7 @@ from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
-from synmt.syntax.trees import not_punctuation
+from synmt.syntax.trees import depths, not_punctuation
 from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
 
 FREQUENCIES: Edges = (0, 1, 2, 3, 4, 9, 99, 999)
@@ -157,14 +157,6 @@ class TreeLabel:
     order: Texts = ()
 
 
-def _tags(parse: Parse) -> Labels:
-    return parse.tags or [UNKNOWN] * len(parse)
-
-
-def _relations(parse: Parse) -> Labels:
-    return [base_name(relation) for relation in parse.relations]
-
-
 def _distances(parse: Parse) -> Labels:
     values = word_distances(parse)  # (W,)
     buckets = _bucketed(parse, values, _DISTANCES, _DISTANCE_NAMES)
@@ -173,10 +165,6 @@ def _distances(parse: Parse) -> Labels:
             # a word below a punctuation mark, which is a parser's error, has no distance
             buckets[word] = ROOT if word == parent else UNKNOWN
     return buckets
-
-
-def _depths(parse: Parse) -> Labels:
-    return _bucketed(parse, word_depths(parse), _DEPTHS, _DEPTH_NAMES)
 
 
 def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Texts) -> list[str]:
@@ -188,8 +176,16 @@ def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Texts) -> lis
 
 
 TREE_LABELS = {
-    "tag": TreeLabel("part of speech", _tags, "part of speech: universal tag"),
-    "relation": TreeLabel("relation", _relations, "relation: to the parent, without its subtype"),
+    "tag": TreeLabel(
+        "part of speech",
+        lambda parse: parse.or_unknown(parse.tags),
+        "part of speech: universal tag",
+    ),
+    "relation": TreeLabel(
+        "relation",
+        lambda parse: list(map(base_name, parse.relations)),
+        "relation: to the parent, without its subtype",
+    ),
     "distance": TreeLabel(
         "distance to the parent",
         _distances,
@@ -199,7 +195,7 @@ TREE_LABELS = {
     ),
     "depth": TreeLabel(
         "depth in the tree",
-        _depths,
+        lambda parse: _bucketed(parse, depths(parse.parents), _DEPTHS, _DEPTH_NAMES),
         "depth: number of arcs from the root to the word",
         unit="arcs",
         order=[*_DEPTH_NAMES, PUNCTUATION],
