@@ -41,6 +41,10 @@ _MAY_DIFFER = {
 """Recipe keys in which seeds of one system may differ."""
 
 
+Group = tuple[str, list[Path]]
+"""The name of a system, and its paths."""
+
+
 @dataclass(frozen=True)
 class System:
     """A system: its translations, for each training seed."""
@@ -50,7 +54,7 @@ class System:
 
 
 def read_groups(
-    groups: Sequence[tuple[str, Sequence[Path]]],
+    groups: Sequence[Group],
     *,
     references: Path | None = None,
     source: Path | None = None,
@@ -140,7 +144,7 @@ def renamed(systems: Sequence[System], names: Texts) -> list[System]:
 
 def group_paths(
     paths: Sequence[Path], *, group_seeds: bool = False, apart: bool = False
-) -> list[tuple[str, list[Path]]]:
+) -> list[Group]:
     """Group files and run folders as seeds of systems: name and paths of each system.
 
     paths: `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of one
@@ -183,7 +187,7 @@ def short_names(names: Texts) -> list[str]:
     return short if len(set(short)) == len(short) else whole
 
 
-def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
+def group_by_seed(paths: Sequence[Path]) -> list[Group]:
     """Group paths that differ only in their seeds, in the order of each group's first path: (name,
     paths) of each.
 
