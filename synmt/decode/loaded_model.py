@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 
-from synmt.arrays import Side
 from synmt.data.batch import collate
 from synmt.data.task_corpus import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
@@ -30,7 +29,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.syntax.parse import SCENES
 from synmt.syntax.reading import Reading, reading_of
-from synmt.tokenization.word_tokenizer import WordTokenizer, load_tokenizers
+from synmt.tokenization.word_tokenizer import Tokenizers, load_tokenizers
 
 READ = (
     "run.json",
@@ -66,7 +65,7 @@ class LoadedModel:
     reading: Reading
     parser: RunParser | None
     decoder: Predictor | None
-    tokenizers: Mapping[Side, WordTokenizer]
+    tokenizers: Tokenizers
 
     @property
     def task(self) -> str:

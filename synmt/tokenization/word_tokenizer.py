@@ -160,6 +160,9 @@ class WordTokenizer:
         return {**(self.splitter.identity if self.tokenizes else {}), **case}
 
 
+Tokenizers = Mapping[Side, WordTokenizer]
+"""What tokenizes each side."""
+
 RAW = WordTokenizer(TextRecipe(), "", ParserRecipe())
 """Leaves every line as it is."""
 
@@ -180,7 +183,7 @@ def make_tokenizer(
     return tokenizer
 
 
-def identities(tokenizers: Mapping[Side, WordTokenizer]) -> Values:
+def identities(tokenizers: Tokenizers) -> Values:
     """Describe what tokenizes each side that a recipe changes."""
     return {
         side: tokenizer.identity
@@ -201,9 +204,7 @@ def load_truecasers(recipe: Recipe, folder: Path) -> dict[Side, Truecaser]:
     }
 
 
-def load_tokenizers(
-    recipe: Recipe, folder: Path, recorded: Mapping[str, Any]
-) -> dict[Side, WordTokenizer]:
+def load_tokenizers(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -> Tokenizers:
     """Make the tokenizers of a run, and warn if its text was tokenized in another way.
 
     recorded: for each side, the identity of the tokenizer of the training text.
