@@ -48,7 +48,7 @@ class ModelTrees:
     trees: list[Parse]
     keys: list[bytes]
     before_control: list[Parse]
-    control: Control = field(default_factory=Control)
+    control: Control = UNCHANGED
     reads_arcs: bool = True
 
     @property
