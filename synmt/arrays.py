@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +21,8 @@ Values = dict[str, Any]
 """Values by their names, as an object of JSON has them."""
 Strings = tuple[str, ...]
 """Texts in their order."""
+Texts = Sequence[str]
+"""Texts to read, in their order: lines, words or names."""
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
@@ -28,6 +30,11 @@ SIDES: tuple[Side, Side] = ("source", "target")
 
 IntPairs = list[tuple[int, int]]
 """Pairs of integers, before `int_pairs` makes an array of them."""
+
+
+def int_array(values: Iterable[int]) -> IntArray:
+    """Make the array of integers, also of none: (N,)."""
+    return np.fromiter(values, np.int64)
 
 
 def int_pairs(rows: Sequence[Any]) -> IntArray:

@@ -4,26 +4,28 @@ gates."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from synmt.arrays import DoubleArray, IntArray, Side
+from synmt.arrays import DoubleArray, IntArray, Side, Texts
 from synmt.data.batch import collate
 from synmt.data.corpus import Example
 from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
 from synmt.model.capture import ActivationKind, Activations, capture
 from synmt.reporting.progress import progress
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Trees
 
 _logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+LeftOut = dict[str, int]
+"""How many lines are left out, by the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +40,10 @@ class ParsedText:
     """
 
     side: Side
-    source: Sequence[str]
-    target: Sequence[str] | None
-    gold: Sequence[Parse]
-    model_trees: Sequence[Parse] | None = None
+    source: Texts
+    target: Texts | None
+    gold: Trees
+    model_trees: Trees | None = None
     made_by: str = ""
 
 
@@ -78,9 +80,9 @@ class ForwardPass:
 @torch.inference_mode()
 def run_forward(
     translator: Translator,
-    sources: Sequence[str],
-    targets: Sequence[str] | None = None,
-    trees: Sequence[Parse] | None = None,
+    sources: Texts,
+    targets: Texts | None = None,
+    trees: Trees | None = None,
     *,
     what: Collection[ActivationKind] = ("attention", "gates"),
 ) -> Iterator[ForwardPass]:
@@ -120,7 +122,7 @@ def measure_text(
     measure: Callable[[SentencePass, DoubleArray], T],
     *,
     what: Collection[ActivationKind] = ("attention", "gates"),
-) -> tuple[dict[int, T], dict[str, int]]:
+) -> tuple[dict[int, T], LeftOut]:
     """Run a model over a text and measure each of its sentences, with the progress of the job.
 
     read: returns what is measured in a pass: (B, …).
@@ -140,7 +142,7 @@ def measure_text(
                 words = text.gold[sentence.index] if text.gold else sentence.target
                 too_long += sentence.dropped > 0
                 if len(words) and not sentence.dropped:
-                    measured[sentence.index] = measure(sentence, value.astype(np.float64))
+                    measured[sentence.index] = measure(sentence, value.astype(float))
             advance(len(forward.sentences))
     left_out = {"too_long": too_long, "empty": len(text.source) - len(measured) - too_long}
     if any(left_out.values()):

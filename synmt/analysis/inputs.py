@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.analysis.options import CompareOptions, RobustnessOptions, SystemOptions
+from synmt.analysis.options import CompareOptions, Paths, RobustnessOptions, SystemOptions
+from synmt.arrays import Texts
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.systems import System, group_paths, read_groups, renamed
+from synmt.evaluation.systems import Group, System, group_paths, read_groups, renamed
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run, find_run
 
@@ -29,7 +30,7 @@ _LINES_AT_ONCE = 256
 """How many lines are parsed between two updates of the progress."""
 
 
-def as_paths(paths: Path | Sequence[Path] | None) -> list[Path]:
+def as_paths(paths: Paths) -> list[Path]:
     """List the paths of an option that takes one or several."""
     return [] if paths is None else [paths] if isinstance(paths, Path) else list(paths)
 
@@ -61,8 +62,8 @@ def parse_text(
     translator: Translator,
     run: Run,
     side: Side,
-    source: Sequence[str],
-    target: Sequence[str] | None,
+    source: Texts,
+    target: Texts | None,
     named: str | None,
 ) -> ParsedText:
     """Parse one side with the parser that the user named, else the one that the run records for the
@@ -91,7 +92,7 @@ def check_recorded(translator: Translator, run: Path, option: str = "") -> None:
         raise unknown_parser(where=str(run), do=f"Use a run that records its parser{give}")
 
 
-def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
+def parse_lines(parser: StanzaParser, lines: Texts) -> list[Parse]:
     """Parse lines, with progress, and warn of each line that could not be parsed into one tree;
     trees are cached between runs."""
     from synmt.parsing.cache import CachedParser
@@ -133,9 +134,6 @@ def scoring_options(
     """Choose how to score: as the user says, else as the run's recipe does."""
     return outputs.scoring.updated(tokenize=options.tokenize, lowercase=options.lowercase)
 
-
-_Group = tuple[str, list[Path]]
-"""The name and the paths of a system."""
 
 _Members = tuple[Path, ...]
 """The resolved paths of a system."""
@@ -192,7 +190,7 @@ def read_translations(
     source: Path | None = None,
     group_seeds: bool = False,
     apart: bool = False,
-    names: Sequence[str] = (),
+    names: Texts = (),
 ) -> list[System]:
     """Read the translations of one test set by several systems; the baseline, if it is given,
     becomes the first.
@@ -209,7 +207,7 @@ def read_translations(
     Raises SynmtError if the systems did not translate the same sentences.
     """
     # one that is given twice would count as one more comparison
-    groups = dict[_Members, _Group]()
+    groups = dict[_Members, Group]()
     for name, members in group_paths(paths, group_seeds=group_seeds, apart=apart):
         groups.setdefault(_resolved(members), (name, members))
     first = None
@@ -227,7 +225,7 @@ def _resolved(members: Sequence[Path]) -> _Members:
     return tuple(path.resolve() for path in members)
 
 
-def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> _Group:
+def _find_baseline(groups: Sequence[Group], baseline: Path, *, group_seeds: bool) -> Group:
     """Find the baseline among the systems by its name or a seed, or as one more system."""
     wanted, is_there = str(baseline), baseline.exists()
     matches = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +18,11 @@ from synmt.options import Option
 Side = Literal["source", "target"]
 MapContent = Literal["weights", "factor", "bias", "cross", "parents", "target"]
 """The values that heat maps show."""
+Paths = Path | Sequence[Path] | None
+"""One path or several; None for the default."""
+
+Question = partial(Option, asks=True)
+"""Makes a field an option that asks a question of `synmt analyze`."""
 
 RUN = Option(
     "Run folder; default: the newest finished one in runs/. Scores by group and of words take "
@@ -104,7 +110,7 @@ Top = Annotated[
 class CommonOptions:
     """Options of most analyses."""
 
-    run: Annotated[Path | Sequence[Path] | None, RUN] = None
+    run: Annotated[Paths, RUN] = None
     test: Test = None
     parser: Parser = None
     plot: Plot = None
@@ -123,7 +129,7 @@ class SystemOptions(CommonOptions):
     of one system."""
 
     hypotheses: Annotated[
-        Path | Sequence[Path] | None,
+        Paths,
         Option(
             "Files of translations to analyse instead of runs, or patterns.",
             metavar="FILE …",
@@ -167,37 +173,33 @@ class GroupOptions(SystemOptions):
             is_argument=True,
         ),
     ] = None
-    by_length: Annotated[bool, Option("Group by length.", asks=True)] = False
-    by_depth: Annotated[bool, Option("Group by the depth of the tree.", asks=True)] = False
+    by_length: Annotated[bool, Question("Group by length.")] = False
+    by_depth: Annotated[bool, Question("Group by the depth of the tree.")] = False
     by_distance: Annotated[
-        bool, Option("Group by the mean and by the longest distance to a parent.", asks=True)
+        bool, Question("Group by the mean and by the longest distance to a parent.")
     ] = False
     by_arity: Annotated[
-        bool, Option("Group by the largest number of dependents that a word has.", asks=True)
+        bool, Question("Group by the largest number of dependents that a word has.")
     ] = False
     by_projectivity: Annotated[
         bool,
-        Option("Group by the number of arcs that make the tree non-projective.", asks=True),
+        Question("Group by the number of arcs that make the tree non-projective."),
     ] = False
     by_entropy: Annotated[
         bool,
-        Option(
+        Question(
             "Group by how unsure the parser is: the mean entropy of a word's possible parents. "
             "--parses needs trees of `synmt parse --arcs`.",
-            asks=True,
         ),
     ] = False
     by_relation: Annotated[
         bool,
-        Option(
+        Question(
             "Group by the relations in the tree; useful for rare relations. --words relation "
             "counts the words of every relation.",
-            asks=True,
         ),
     ] = False
-    by_label: Annotated[
-        bool, Option("Group by the labels in LABELS.tsv, or in the run.", asks=True)
-    ] = False
+    by_label: Annotated[bool, Question("Group by the labels in LABELS.tsv, or in the run.")] = False
     label: Annotated[
         Sequence[str],
         Option("A column of the labels (repeatable); default: all columns with at most 50 values."),
@@ -281,12 +283,11 @@ class CompareOptions:
 
     compare: Annotated[
         Sequence[Path],
-        Option(
+        Question(
             "Runs or files of translations, two or more: list the sentences that differ most from "
             "A, with trees and alignments, and draw a box plot of sentence scores for each.",
             metavar="A B …",
             show_default=False,
-            asks=True,
         ),
     ]
     test: Test = None
@@ -311,19 +312,18 @@ class WordOptions(SystemOptions):
 
     words: Annotated[
         str | None,
-        Option(
+        Question(
             "How often is a word translated correctly, by its frequency, tag, relation, distance "
             "to the parent or depth (separated by commas)? Precision, recall and F1 of target "
             "words; recall of source words through alignments. Default side: target for "
             "frequencies, source for trees. source-tag, source-relation …: target words by the "
             "trees of the source.",
             metavar="LIST|all",
-            asks=True,
         ),
     ] = None
     ngrams: Annotated[
         bool,
-        Option("List the n-grams that one system gets right and another gets wrong.", asks=True),
+        Question("List the n-grams that one system gets right and another gets wrong."),
     ] = False
     alignments: Annotated[
         Path | None,

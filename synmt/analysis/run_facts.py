@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from synmt.arrays import Texts
 from synmt.recipe.yaml_text import dump_yaml
 from synmt.reporting.page import page_of
 from synmt.reporting.values import Report
 from synmt.run_folder import Run
 
 
-def page_with_recipes(reports: Sequence[Report], command: Sequence[str]) -> str:
+def page_with_recipes(reports: Sequence[Report], command: Texts) -> str:
     """Write the page of analyses, with the recipes of their runs below them.
 
     command: the words of the command line that made them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from synmt.arrays import Side
 from synmt.data.batch import collate
 from synmt.data.candidates import CANDIDATES
 from synmt.data.task_corpus import TRANSLATION
@@ -32,7 +31,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.syntax.parse import SCENES
 from synmt.syntax.reading import Reading, reading_of
-from synmt.tokenization.word_tokenizer import WordTokenizer, load_tokenizers
+from synmt.tokenization.word_tokenizer import Tokenizers, load_tokenizers
 
 READ = (
     "run.json",
@@ -70,7 +69,7 @@ class LoadedModel:
     reading: Reading
     parser: RunParser | None
     decoder: Predictor | None
-    tokenizers: Mapping[Side, WordTokenizer]
+    tokenizers: Tokenizers
     candidates: Tensor | None
 
     @property

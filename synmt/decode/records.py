@@ -29,7 +29,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, count, tee
@@ -39,13 +39,13 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
-from synmt.arrays import SIDES, Side, json_text
+from synmt.arrays import SIDES, json_text
 from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.translation import Candidate, Translation
 from synmt.errors import SynmtError, plain_message
 from synmt.files.reading import read_lines
 from synmt.syntax.conllu import parse_in, read_parses
-from synmt.tokenization.word_tokenizer import WordTokenizer
+from synmt.tokenization.word_tokenizer import Tokenizers
 
 _DIGITS = 6
 
@@ -54,9 +54,6 @@ _logger = logging.getLogger(__name__)
 _decoder = json.JSONDecoder(parse_int=float)
 # the name of a field, and what is before and after it
 _name = re.compile(r'[\s{,]*("(?:[^"\\]|\\.)*")\s*:\s*')
-
-Tokenizers = Mapping[Side, WordTokenizer]
-
 
 Windows = Iterator[list[Request]]
 

@@ -56,7 +56,7 @@ def resamples(sentences: int, *, samples: int = SAMPLES, seed: int = SEED) -> It
         yield (
             np.bincount(chosen.ravel(), minlength=rows * sentences)
             .reshape(rows, sentences)
-            .astype(np.float64)
+            .astype(float)
         )
 
 
@@ -90,7 +90,7 @@ def sum_by_sentence(
 ) -> DoubleArray:
     """Sum values of words over the sentences that the words belong to: (M, G), (M,) -> (N, G)."""
     sums = np.zeros((sentences, values.shape[1]))
-    np.add.at(sums, sentence, values.astype(np.float64))
+    np.add.at(sums, sentence, values.astype(float))
     return sums
 
 

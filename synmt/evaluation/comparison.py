@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from synmt.arrays import DoubleArray
+from synmt.arrays import DoubleArray, Texts
 from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, interval
 from synmt.evaluation.metrics import Metric, Score, cached_score, make_metric
@@ -70,7 +70,7 @@ class ScoreOptions:
 
     test_set: str | None = None
     group_seeds: bool = False
-    names: Sequence[str] = ()
+    names: Texts = ()
     on: str | None = None
     tokenize: str | None = None
     lowercase: bool | None = None
@@ -87,7 +87,7 @@ class SignificancePlan:
     resamples, swaps: number of samples of the bootstrap and of the randomization.
     """
 
-    tests: Sequence[str] | None = None
+    tests: Texts | None = None
     resamples: int = SAMPLES
     swaps: int = SWAPS
     seed: int = SEED
@@ -140,12 +140,12 @@ class SystemComparison:
 
 
 def compare_systems(
-    systems: Sequence[str | Path] | Sequence[Sequence[str]],
-    references: str | Path | Sequence[str] | None = None,
+    systems: Sequence[str | Path] | Sequence[Texts],
+    references: str | Path | Texts | None = None,
     *,
-    sources: str | Path | Sequence[str] | None = None,
-    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
-    tests: Sequence[str] | None = None,
+    sources: str | Path | Texts | None = None,
+    metrics: Texts = ("bleu", "chrf", "ter"),
+    tests: Texts | None = None,
     samples: int | None = None,
     seed: int = SEED,
     options: ScoreOptions | None = None,

@@ -14,8 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Texts
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import Lines, MeanMetric, MetricOptions
+from synmt.evaluation.metrics import MeanMetric, MetricOptions
 from synmt.files.reading import offline, stored_sha256
 
 
@@ -40,7 +41,7 @@ class Comet(MeanMetric):
         self.signature = f"nrefs:1|model:{model}|scale:100|version:{version}"
 
     def score_segments(
-        self, hypotheses: Lines, references: Lines, sources: Lines | None
+        self, hypotheses: Texts, references: Texts, sources: Texts | None
     ) -> Sequence[float]:
         import torch
 
@@ -101,7 +102,7 @@ class Beer(MeanMetric):
         self.signature = f"nrefs:1|scale:100|version:{'+'.join(parts)}"
 
     def score_segments(
-        self, hypotheses: Lines, references: Lines, sources: Lines | None
+        self, hypotheses: Texts, references: Texts, sources: Texts | None
     ) -> Sequence[float]:
         with tempfile.TemporaryDirectory() as folder:
             for name, lines in (("hypotheses", hypotheses), ("references", references)):

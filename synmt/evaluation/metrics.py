@@ -30,14 +30,13 @@ from typing import Any
 
 import numpy as np
 
-from synmt.arrays import DoubleArray
+from synmt.arrays import DoubleArray, Texts
 from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.files.reading import cache_folder, fingerprint, read_lines
 from synmt.files.writing import write_atomically
 from synmt.recipe.schema import EvaluationRecipe
 
 Aggregate = Callable[[DoubleArray], float]
-Lines = Sequence[str]
 
 METRICS = {
     "bleu": "synmt.evaluation.sacrebleu:bleu",
@@ -81,7 +80,7 @@ class Metric(ABC):
 
     @abstractmethod
     def statistics(
-        self, hypotheses: Lines, references: Lines, sources: Lines | None = None
+        self, hypotheses: Texts, references: Texts, sources: Texts | None = None
     ) -> DoubleArray:
         """Count the statistics of each segment: (N, S)."""
 
@@ -101,7 +100,7 @@ class Metric(ABC):
 
     def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
         """Score each segment alone: (N, S) -> (N,)."""
-        return np.array([self.aggregate(row) for row in statistics], dtype=np.float64)
+        return np.array([self.aggregate(row) for row in statistics], dtype=float)
 
 
 class MeanMetric(Metric):
@@ -109,17 +108,17 @@ class MeanMetric(Metric):
 
     @abstractmethod
     def score_segments(
-        self, hypotheses: Lines, references: Lines, sources: Lines | None
+        self, hypotheses: Texts, references: Texts, sources: Texts | None
     ) -> Sequence[float]:
         """Score each segment, in points."""
 
     def statistics(
-        self, hypotheses: Lines, references: Lines, sources: Lines | None = None
+        self, hypotheses: Texts, references: Texts, sources: Texts | None = None
     ) -> DoubleArray:
         """Return the score of each segment, and 1 as its count: (N, 2)."""
         points = self.score_segments(hypotheses, references, sources)
         assert len(points) == len(hypotheses), (len(points), len(hypotheses))
-        return np.array([(score, 1) for score in points], dtype=np.float64)
+        return np.array([(score, 1) for score in points], dtype=float)
 
     def aggregate(self, totals: DoubleArray) -> float:
         """Divide the sum of the scores by their number."""
@@ -195,7 +194,7 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
 
 
 def score(
-    metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None = None
+    metric: Metric, hypotheses: Texts, references: Texts, sources: Texts | None = None
 ) -> Score:
     """Score the translations of a system by a metric."""
     check_texts(metric, hypotheses, references, sources)
@@ -209,10 +208,10 @@ def score_counted(metric: Metric, statistics: DoubleArray) -> Score:
 
 def cached_score(
     metric: Metric,
-    hypotheses: Lines,
-    references: Lines,
+    hypotheses: Texts,
+    references: Texts,
     *,
-    sources: Lines | None = None,
+    sources: Texts | None = None,
     folder: Path | None = None,
 ) -> Score:
     """Score translations as `metrics.score` does, with statistics from the cache where possible.
@@ -249,7 +248,7 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
     if head != _head(identity, body):
         return None
     values = np.frombuffer(zlib.decompress(body), dtype=_STORED).reshape(segments, -1)  # (N, S)
-    return values.astype(np.float64)
+    return values.astype(float)
 
 
 def _head(identity: str, body: bytes) -> bytes:
@@ -258,7 +257,7 @@ def _head(identity: str, body: bytes) -> bytes:
 
 
 def check_texts(
-    metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None
+    metric: Metric, hypotheses: Texts, references: Texts, sources: Texts | None
 ) -> None:
     """Raise an error for texts that a metric cannot score: different lengths, no lines, or a
     missing source."""

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import exp
 
-from synmt.arrays import Strings
-from synmt.evaluation.metrics import Lines, MeanMetric, MetricOptions
+from synmt.arrays import Strings, Texts
+from synmt.evaluation.metrics import MeanMetric, MetricOptions
 
 ALPHA, BETA = 0.25, 0.10
 """Exponents of the precision and of the brevity penalty, as in the script."""
@@ -37,7 +37,7 @@ class Ribes(MeanMetric):
         """Take no options."""
 
     def score_segments(
-        self, hypotheses: Lines, references: Lines, sources: Lines | None
+        self, hypotheses: Texts, references: Texts, sources: Texts | None
     ) -> Sequence[float]:
         pairs = zip(hypotheses, references, strict=True)
         return [
@@ -46,7 +46,7 @@ class Ribes(MeanMetric):
         ]
 
 
-def sentence_ribes(hypothesis: Lines, reference: Lines) -> float:
+def sentence_ribes(hypothesis: Texts, reference: Texts) -> float:
     """Score the words of one sentence, from 0 to 1."""
     positions = align(hypothesis, reference)
     precision = len(positions) / len(hypothesis)
@@ -54,7 +54,7 @@ def sentence_ribes(hypothesis: Lines, reference: Lines) -> float:
     return _order(positions, len(reference)) * precision**ALPHA * brevity_penalty**BETA
 
 
-def align(hypothesis: Lines, reference: Lines) -> list[int]:
+def align(hypothesis: Texts, reference: Texts) -> list[int]:
     """Find the positions in the reference of those words of a translation that can be aligned, in
     its order.
 
@@ -82,7 +82,7 @@ def align(hypothesis: Lines, reference: Lines) -> list[int]:
     return [positions[index] for index in sorted(positions)]
 
 
-def _ngrams(words: Lines, length: int) -> dict[Strings, list[int]]:
+def _ngrams(words: Texts, length: int) -> dict[Strings, list[int]]:
     """List the places where each n-gram of a text begins."""
     places = {}
     for start in range(len(words) - length + 1):

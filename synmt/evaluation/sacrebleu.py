@@ -22,16 +22,16 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
-from synmt.arrays import DoubleArray
+from synmt.arrays import DoubleArray, Texts
 from synmt.errors import SynmtError, unknown_name
-from synmt.evaluation.metrics import Lines, Metric, MetricOptions
+from synmt.evaluation.metrics import Metric, MetricOptions
 from synmt.files.reading import offline
 
 _logger = logging.getLogger(__name__)
 
 _BLEU_ORDER = 4
 _TOKENIZED = 100
-"""Lines that end in a full stop after a space: as many are a tokenized text, as in sacreBLEU."""
+"""Texts that end in a full stop after a space: as many are a tokenized text, as in sacreBLEU."""
 
 
 def bleu(options: MetricOptions, order: int = _BLEU_ORDER) -> Metric:
@@ -82,10 +82,10 @@ class _Sacre(Metric):
         self.signature = str(inner.get_signature())
 
     def statistics(
-        self, hypotheses: Lines, references: Lines, sources: Lines | None = None
+        self, hypotheses: Texts, references: Texts, sources: Texts | None = None
     ) -> DoubleArray:
         return np.array(
-            self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64
+            self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=float
         )
 
     def aggregate(self, totals: DoubleArray) -> float:
@@ -103,7 +103,7 @@ class _Bleu(_Sacre):
             self.title, self.signature = f"BLEU-{order}", str(signature)
 
     def statistics(
-        self, hypotheses: Lines, references: Lines, sources: Lines | None = None
+        self, hypotheses: Texts, references: Texts, sources: Texts | None = None
     ) -> DoubleArray:
         """Count n-grams; warns of a tokenized text that is tokenized once more."""
         full_stops = sum(line.rstrip().endswith(" .") for line in hypotheses)
@@ -126,10 +126,10 @@ class _Bleu(_Sacre):
         inner = copy(self._inner)
         cast(BLEU, inner).effective_order = True
         scores = [inner._compute_score_from_stats(row).score for row in statistics.tolist()]
-        return np.array(scores, dtype=np.float64)
+        return np.array(scores, dtype=float)
 
 
-def tokenize_words(lines: Lines, tokenize: str) -> list[list[str]]:
+def tokenize_words(lines: Texts, tokenize: str) -> list[list[str]]:
     """Tokenize lines as BLEU does, in their own case."""
     with _checked(tokenize):
         tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer

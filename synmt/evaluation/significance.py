@@ -39,6 +39,10 @@ _ROUNDING = 1e-9
 larger."""
 
 
+_Statistics = Sequence[DoubleArray]
+"""The statistics of the same segments in several translations, (N, S) each."""
+
+
 @dataclass(frozen=True)
 class Comparison(WithInterval):
     """The difference of a system's score from another's, and whether chance explains it.
@@ -115,7 +119,7 @@ def seeded_bootstrap(
 
 
 def compare_on_resamples(
-    systems: Sequence[Sequence[DoubleArray]],
+    systems: Sequence[_Statistics],
     aggregate: Aggregate,
     *,
     samples: int = SAMPLES,
@@ -169,7 +173,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def bootstrap_scores(
-    statistics: Sequence[DoubleArray],
+    statistics: _Statistics,
     aggregate: Aggregate,
     *,
     samples: int = SAMPLES,
@@ -190,8 +194,8 @@ def bootstrap_scores(
 
 
 def approximate_randomization(
-    base: Sequence[DoubleArray],
-    system: Sequence[DoubleArray],
+    base: _Statistics,
+    system: _Statistics,
     aggregate: Aggregate,
     *,
     samples: int,
@@ -219,8 +223,8 @@ def approximate_randomization(
 
 
 def swapped_differences(
-    base: Sequence[DoubleArray],
-    system: Sequence[DoubleArray],
+    base: _Statistics,
+    system: _Statistics,
     aggregate: Aggregate,
     *,
     samples: int,
@@ -252,7 +256,7 @@ def _toss_coins(segments: int, *, samples: int, seed: int) -> Iterator[DoubleArr
     at_once = max(1, _AT_ONCE // segments // 32) * 32
     for start in range(0, samples, at_once):
         rows = min(at_once, samples - start)
-        yield random.integers(2, size=(rows, segments), dtype=np.bool_).astype(np.float64)
+        yield random.integers(2, size=(rows, segments), dtype=bool).astype(float)
 
 
 def paired_t_test(base: DoubleArray, system: DoubleArray) -> float:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from synmt.arrays import Texts
 from synmt.evaluation.sacrebleu import tokenize_words
 
 _KANA = "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"
@@ -30,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 def warn_of_unspaced(
     name: str,
-    lines: Sequence[str],
+    lines: Texts,
     metrics: Iterable[str],
     tokenize: str,
 ) -> None:
@@ -52,7 +53,7 @@ def warn_of_unspaced(
         _logger.warning(f"{what}; {', '.join(of_words)} would need them")
 
 
-def looks_unspaced(lines: Sequence[str]) -> bool:
+def looks_unspaced(lines: Texts) -> bool:
     """Return whether a text is in a script without spaces between words, and has not been
     segmented."""
     words = [word for line in lines for word in line.split()]

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from synmt.arrays import Texts
 from synmt.data.inputs import differences, recorded_inputs
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import Lines, printable
+from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs, from_run, scored_on
 from synmt.files.reading import read_lines
 from synmt.recipe.load import recipe_differences
@@ -40,6 +41,10 @@ _MAY_DIFFER = {
 """Recipe keys in which seeds of one system may differ."""
 
 
+Group = tuple[str, list[Path]]
+"""The name of a system, and its paths."""
+
+
 @dataclass(frozen=True)
 class System:
     """A system: its translations, for each training seed."""
@@ -49,7 +54,7 @@ class System:
 
 
 def read_groups(
-    groups: Sequence[tuple[str, Sequence[Path]]],
+    groups: Sequence[Group],
     *,
     references: Path | None = None,
     source: Path | None = None,
@@ -110,7 +115,7 @@ def read_groups(
     return systems
 
 
-def _check_length(path: Path, lines: Lines, outputs: Outputs) -> None:
+def _check_length(path: Path, lines: Texts, outputs: Outputs) -> None:
     if len(lines) != len(outputs.reference):
         raise SynmtError(
             f"{len(lines):,} lines, but the reference has {len(outputs.reference):,}",
@@ -119,7 +124,7 @@ def _check_length(path: Path, lines: Lines, outputs: Outputs) -> None:
         )
 
 
-def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
+def renamed(systems: Sequence[System], names: Texts) -> list[System]:
     """Give systems other names, in their order; without names they keep theirs.
 
     Raises UsageError unless each has a name of its own.
@@ -139,7 +144,7 @@ def renamed(systems: Sequence[System], names: Sequence[str]) -> list[System]:
 
 def group_paths(
     paths: Sequence[Path], *, group_seeds: bool = False, apart: bool = False
-) -> list[tuple[str, list[Path]]]:
+) -> list[Group]:
     """Group files and run folders as seeds of systems: name and paths of each system.
 
     paths: `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of one
@@ -174,7 +179,7 @@ def matching(path: Path) -> list[Path]:
     return matches
 
 
-def short_names(names: Sequence[str]) -> list[str]:
+def short_names(names: Texts) -> list[str]:
     """Name each system by the last part of its path, or by the whole path if two last parts are the
     same."""
     whole = [printable(name) for name in names]
@@ -182,7 +187,7 @@ def short_names(names: Sequence[str]) -> list[str]:
     return short if len(set(short)) == len(short) else whole
 
 
-def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
+def group_by_seed(paths: Sequence[Path]) -> list[Group]:
     """Group paths that differ only in their seeds, in the order of each group's first path: (name,
     paths) of each.
 

@@ -59,9 +59,9 @@ def write_card(
         f"---\n{dump_yaml(head)}---\n\n# {recipe.name}",
         f"Translates from {recipe.source} to {recipe.target}: {kind} with {layers} layers of width "
         f"{model.model_dim}, trained with synmt {__version__} by the recipe in recipe.yaml.",
-        *_systems(recipe, code),
+        _systems(recipe, code),
         f"**Training text**: {_text(recipe)}{pairs_of_text}. Licence of the text: {licence}.",
-        *_trees(recipe, parser),
+        _trees(recipe, parser),
         _table(scores),
         "## Use\n\n    pip install synmt\n    synmt translate --run FOLDER < text > translations",
         "## Cite\n\nThe papers that are named above, and synmt: CITATION.cff of its repository.",
@@ -70,13 +70,13 @@ def write_card(
         out.write("\n\n".join(filter(None, blocks)) + "\n")
 
 
-def _systems(recipe: Recipe, code: Path | None) -> list[str]:
+def _systems(recipe: Recipe, code: Path | None) -> str:
     """Say what each variant is, with its paper: the first sentence of its file."""
     about = {
         variant.name: _first_sentence(variant_class(variant.name, code=code).__module__)
         for variant in recipe.syntax.variants
     }
-    return ["\n".join(f"- `{name}`: {sentence}" for name, sentence in about.items())]
+    return "\n".join(f"- `{name}`: {sentence}" for name, sentence in about.items())
 
 
 def _first_sentence(module: str) -> str:
@@ -91,14 +91,14 @@ def _text(recipe: Recipe) -> str:
     return ", ".join(f"`{item.id or Path(str(item.source)).name}`" for item in corpus.train)
 
 
-def _trees(recipe: Recipe, parser: Mapping[str, Any] | None) -> list[str]:
+def _trees(recipe: Recipe, parser: Mapping[str, Any] | None) -> str:
     if not parser:
-        return []
+        return ""
     model, stanza = parser.get("model"), parser.get("stanza", "")
     if recipe.parser.control != "none":
-        return [f"**Trees**: `{recipe.parser.control}`, not those of a parser."]
+        return f"**Trees**: `{recipe.parser.control}`, not those of a parser."
     origin = _COMPACT if model == "compact" else "whose licence is that of its treebank"
-    return [f"**Trees**: Stanza {stanza}, model `{model}`, {origin}."]
+    return f"**Trees**: Stanza {stanza}, model `{model}`, {origin}."
 
 
 def _table(scores: list[Score]) -> str:

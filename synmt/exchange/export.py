@@ -209,16 +209,11 @@ def _write_ctranslate2(exported: Exported, folder: Path) -> None:
         raise SynmtError("--to ctranslate2 needs the package ctranslate2", do=do) from None
 
     model, shape = exported.model, exported.recipe.model
-    activation = {
-        "relu": Activation.RELU,
-        "gelu": Activation.GELU,
-        "swish": Activation.SWISH,
-    }
     spec: Any = TransformerSpec.from_config(
         (len(model.encoder), len(model.decoder)),
         shape.heads,
         pre_norm=shape.norm == "pre",
-        activation=activation[shape.feed_forward],
+        activation=Activation[shape.feed_forward.upper()],
     )
     spec.encoder.num_heads = np.int16(shape.heads_of("source")[0])
     parts = (

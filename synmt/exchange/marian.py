@@ -19,7 +19,7 @@ from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
-from synmt.arrays import Values
+from synmt.arrays import Texts, Values
 from synmt.data.batch import Tensors
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, PieceTable, Vocabulary
 from synmt.errors import SynmtError, UsageError
@@ -210,7 +210,7 @@ class _Table:
     rows: (V,), for all pieces, with the special ones first.
     """
 
-    pieces: Sequence[str]
+    pieces: Texts
     rows: Sequence[int]
 
     @classmethod

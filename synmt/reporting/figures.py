@@ -111,6 +111,13 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """Begin a figure of this size, in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def save_figure(draw: Callable[[], Figure], path: Path | None) -> None:
     """Draw a figure in the common style into a file, if there is one.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
-from synmt.arrays import Values
+from synmt.arrays import Texts, Values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -96,7 +96,7 @@ class Table(Shown):
     rows: Sequence[Sequence[Value]]
     title: str = ""
     shared: int = 0
-    notes: Sequence[str] = ()
+    notes: Texts = ()
     on_page: Callable[[], TextBlock] | None = None
 
     @property
@@ -149,7 +149,7 @@ class TextBlock(Shown):
     style: CSS that only this part needs.
     """
 
-    lines: Sequence[str] = ()
+    lines: Texts = ()
     html: str | None = None
     style: str = ""
     title: str = ""
@@ -172,7 +172,7 @@ class Report(Shown):
 
     title: str
     parts: Sequence[Part]
-    notes: Sequence[str] = ()
+    notes: Texts = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     late_facts: Callable[[], Mapping[str, Any]] = dict
     runs: Sequence[Path] = ()

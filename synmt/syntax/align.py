@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 from unicodedata import normalize
 
 import numpy as np
 
-from synmt.arrays import IntArray, IntPairs, int_pairs
+from synmt.arrays import IntArray, IntPairs, Texts, int_pairs
 from synmt.errors import SynmtError
 from synmt.syntax.parse import CHARACTER, without_whitespace
 
 
-def place_words(line: str, words: Sequence[str], *, where: str) -> IntArray:
+def place_words(line: str, words: Texts, *, where: str) -> IntArray:
     """Find words in a line, one after the other: (W, 2).
 
     Only whitespace may differ; any other difference raises SynmtError.
@@ -62,7 +61,7 @@ def _next_character(line: str, position: int) -> int:
     return character.start() if character else len(line)
 
 
-def locate_words(words: Sequence[str], line: str) -> IntArray:
+def locate_words(words: Texts, line: str) -> IntArray:
     """Find the words in a line: (W, 2) characters.
 
     Spaces and case do not count. Where the line has other characters than the words, such as

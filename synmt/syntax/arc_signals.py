@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
@@ -25,14 +24,14 @@ from synmt.syntax.arcs import without_arcs
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.relations import REST, Groups, group_numbers, groups_of
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Needed, Signal
 
 Table = Callable[[Parse, Groups], FloatArray]
 
 
 def _signal(
     kind: str,
-    needs: Literal["words", "relations", "arcs"],
+    needs: Needed,
     table: Table,
     groups: Groups | None,
     *,

@@ -11,12 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import Array, DoubleArray, IntArray, Texts, int_array
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Arcs
 
@@ -67,8 +65,8 @@ def keep_most_probable(arcs: Arcs) -> Arcs:
     return replace(arcs[order[is_kept]], probabilities=rounded.astype(np.float32))
 
 
-def _four_digits(values: npt.NDArray[Any], to_integer: np.ufunc) -> npt.NDArray[np.float64]:
-    values = values.astype(np.float64)
+def _four_digits(values: Array, to_integer: np.ufunc) -> DoubleArray:
+    values = values.astype(float)
     scale = 10.0 ** (3 - np.floor(np.log10(values)))
     # 1 - 0.9 is slightly less than 0.1, and must give 0.1
     return to_integer(values * scale + (1e-6 if to_integer is np.floor else 0)) / scale
@@ -108,7 +106,7 @@ def token_arcs(
     led = np.full(len(token_of), -1)  # (words,) the token that each word leads, if any
     led[np.asarray(leading)] = np.arange(len(tokens))
     moved = move_arcs(arcs, led, token_of)
-    values = moved.probabilities.astype(np.float64)  # (N,)
+    values = moved.probabilities.astype(float)  # (N,)
     mass = np.bincount(moved.words, weights=values, minlength=len(tokens))  # (tokens,)
     moved = replace(moved, probabilities=(values / mass[moved.words]).astype(np.float32))
     return sum_duplicates(
@@ -134,7 +132,7 @@ def certain(words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
     relations."""
     relations_of_words = [relations[word] for word in words.tolist()]
     names = tuple(dict.fromkeys(relations_of_words))
-    numbers = np.array([names.index(name) for name in relations_of_words], dtype=np.int64)  # (n,)
+    numbers = int_array(names.index(name) for name in relations_of_words)  # (n,)
     return Arcs(words, parents[words], numbers, np.ones(len(words), dtype=np.float32), names)
 
 
@@ -148,7 +146,7 @@ def _concatenated(parts: Sequence[Arcs]) -> Arcs:
     names = tuple(dict.fromkeys(name for arcs in parts for name in arcs.names))
     columns = []
     for arcs in parts:
-        numbers = np.array([names.index(name) for name in arcs.names], dtype=np.int64)
+        numbers = int_array(names.index(name) for name in arcs.names)
         columns.append(replace(arcs, relations=numbers[arcs.relations]).columns)
     return Arcs(*map(np.concatenate, zip(*columns, strict=True)), names=names)
 
@@ -183,7 +181,7 @@ def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
     return [f"Arcs={','.join(text)}|" for text in texts]
 
 
-def read_arcs(miscs: Sequence[str], where: str) -> Arcs | None:
+def read_arcs(miscs: Texts, where: str) -> Arcs | None:
     """Read the arcs of all words of a sentence from MISC; None if no word has any."""
     arcs_of_words = [_MISC.findall(misc) for misc in miscs]
     if not any(arcs_of_words):
@@ -207,7 +205,7 @@ def read_arcs(miscs: Sequence[str], where: str) -> Arcs | None:
     return Arcs(*columns, probabilities=probabilities.astype(np.float32), names=tuple(names))
 
 
-def _entries(texts: Sequence[str], word: int, words: int) -> dict[tuple[int, str], float]:
+def _entries(texts: Texts, word: int, words: int) -> dict[tuple[int, str], float]:
     """Read the probabilities of the arcs of a word by parent and relation; none if some are
     wrong."""
     entries: dict[tuple[int, str], float] = {}

@@ -31,8 +31,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
+from synmt.arrays import int_array, int_pairs
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.reading import read_lines
@@ -103,7 +102,7 @@ class UnreadParse:
     def parse(self, *, where: str) -> Parse:
         """Read the tree; `where` names the file."""
         if self.tree is None:
-            return Parse([], np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), [])
+            return Parse([], int_pairs([]), int_array([]), [])
         if isinstance(self.tree, str):
             return parse_brackets(self.tree, self.text, where=f"{where}, line {self.line}")
         return self.tree.parse(self.text, where=where)[1]
@@ -202,7 +201,7 @@ class _Block:
         return line, Parse(
             words=words_at(line, spans),
             spans=spans,
-            parents=np.array(parents, dtype=np.int64),
+            parents=int_array(parents),
             relations=relations,
             tags=[words[word][_TAG] or "_" for word in leading],
             arcs=arcs,
@@ -244,7 +243,7 @@ def _parents(words: list[_Row], where: str) -> list[int]:
     listed_heads = [heads.get(row[_HEAD], word) for word, row in enumerate(words)]
     parents = [word if head < 0 else head for word, head in enumerate(listed_heads)]
     wrong = any(word == head for word, head in enumerate(listed_heads))
-    if wrong or not is_tree(np.array(parents, dtype=np.int64)):
+    if wrong or not is_tree(int_array(parents)):
         written = " ".join(row[_HEAD] for row in words)
         what = f"the heads are not a tree with one root: {written[:80]}"
         allowed = f"One token has the head 0, and the others that of another one, 1 to {len(words)}"
@@ -287,11 +286,10 @@ def format_conllu(parse: Parse, line: str, number: int) -> str:
     shown = without_breaks(line)
     exact = "" if shown == line == line.strip() else f"# raw = {json.dumps(line)}\n"
     rows = [f"# line = {number}\n# text = {shown}\n{exact}"]
-    unknown = ["_"] * len(parse)
     lemmas, fine, morphology, scenes = (
-        parse.features.get(name) or unknown for name in (*FEATURES, SCENES)
+        parse.or_unknown(parse.features.get(name)) for name in (*FEATURES, SCENES)
     )
-    texts = zip(parse.words, lemmas, parse.tags or unknown, fine, morphology, strict=True)
+    texts = zip(parse.words, lemmas, parse.or_unknown(parse.tags), fine, morphology, strict=True)
     parents, spans = parse.parents.tolist(), parse.spans.tolist()
     arcs = format_arcs(parse.arcs, len(parse))
     for word, (values, relation) in enumerate(zip(texts, parse.relations, strict=True)):

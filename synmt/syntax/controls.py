@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, int_array
 from synmt.errors import UsageError
 from synmt.syntax.arcs import certain, with_certain_arcs
 from synmt.syntax.parse import Arcs, Parse
@@ -111,7 +111,7 @@ def _replacement(parse: Parse, kind: ControlKind, random: np.random.Generator) -
 def with_heads(parse: Parse, heads: Sequence[int]) -> Parse:
     """Give the words of a parse other parents, counted from 1, with 0 for the root; raises
     UsageError unless they are a tree."""
-    parents = np.array([head - 1 if head else word for word, head in enumerate(heads)], dtype=int)
+    parents = int_array(head - 1 if head else word for word, head in enumerate(heads))
     is_right = len(heads) == len(parse) and all(0 <= head <= len(heads) for head in heads)
     if not is_right or not is_tree(parents) or list(heads).count(0) != 1:
         raise UsageError(

@@ -24,7 +24,7 @@ from unicodedata import bidirectional
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Texts
 from synmt.reporting.figures import for_xml
 from synmt.reporting.text import display_width
 from synmt.syntax.parse import Parse, without_breaks
@@ -153,7 +153,7 @@ class TreeDrawing:
     title: str
     parents: IntArray
     gold: Parse
-    notes: Sequence[str] = ()
+    notes: Texts = ()
 
 
 def draw_parse(parse: Parse) -> str:
@@ -212,7 +212,7 @@ def _draw_words(tree: TreeDrawing, top: float) -> tuple[list[str], float, float]
     return parts, width, y + 18 + 16 * len(rows)
 
 
-def right_to_left(words: Sequence[str]) -> bool:
+def right_to_left(words: Texts) -> bool:
     """Check by the first letter whether a text is read from right to left."""
     kinds = (bidirectional(character) for word in words for character in word)
     return next((kind != "L" for kind in kinds if kind in ("L", "R", "AL")), False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import FEATURES, SCENES, Parse
 from synmt.syntax.signals import (
     Signal,
+    numbered,
     numbers_of_values,
     over_pieces,
     relation_signal,
@@ -82,23 +83,17 @@ def places_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def _tags(parse: Parse, word_of: IntArray) -> IntArray:
-    return numbers_of_values(parse.tags or ["_"] * len(parse), word_of, _numbered(UNIVERSAL_TAGS))
+    return numbers_of_values(parse.or_unknown(parse.tags), word_of, numbered(UNIVERSAL_TAGS))
 
 
 def _cases(parse: Parse, word_of: IntArray) -> IntArray:
-    return numbers_of_values(cases_of(parse), word_of, _numbered(CASES))
+    return numbers_of_values(cases_of(parse), word_of, numbered(CASES))
 
 
 def _learned(
     parse: Parse, word_of: IntArray, *, name: str, most: int, numbers: Mapping[str, int]
 ) -> IntArray:
-    # a line that could not be parsed has no values
-    return numbers_of_values(parse.features.get(name) or ["_"] * len(parse), word_of, numbers)
-
-
-@cache
-def _numbered(values: Strings) -> dict[str, int]:
-    return {value: number for number, value in enumerate(values, start=1)}
+    return numbers_of_values(parse.or_unknown(parse.features.get(name)), word_of, numbers)
 
 
 TAG = Signal("tag", "tags", _tags, pad=0)
@@ -125,7 +120,7 @@ def with_values(signal: Signal, values: FeatureValues) -> Signal:
     if signal.needs not in values or not isinstance(signal.compute, partial):
         return signal
     options = signal.compute.keywords
-    known = _numbered(values[signal.needs][: options["most"]])
+    known = numbered(values[signal.needs][: options["most"]])
     return replace(signal, compute=partial(_learned, **{**options, "numbers": known}))
 
 
@@ -163,7 +158,7 @@ def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
     A special shares one with itself only. The row of a piece whose word is in no scene is 1
     everywhere.
     """
-    values = parse.features.get(SCENES) or ["_"] * len(parse)
+    values = parse.or_unknown(parse.features.get(SCENES))
     scenes = [set(value.split(",")) - {"_"} for value in values]
     shared = [[1 if scenes_of_word & other else 0 for other in scenes] for scenes_of_word in scenes]
     table = np.array(shared, dtype=np.int64).reshape(len(parse), len(parse))  # (W, W)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Texts
 from synmt.syntax.arcs import move_arcs, with_certain_arcs
 from synmt.syntax.constituents import ordered
 from synmt.syntax.feature_signals import join_scenes
@@ -24,7 +24,7 @@ Token = range
 
 
 def token_tree(
-    parents: Sequence[int], relations: Sequence[str], tokens: Sequence[Token]
+    parents: Sequence[int], relations: Texts, tokens: Sequence[Token]
 ) -> tuple[list[int], list[int], list[str]]:
     """Turn a tree of words into one of tokens: the leading words, the parents and the relations of
     the tokens.

@@ -9,7 +9,7 @@ word, and other tools cannot read a file with them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 
@@ -96,6 +96,11 @@ class Parse:
     def __len__(self) -> int:
         return len(self.words)
 
+    def or_unknown(self, values: list[str] | None) -> list[str]:
+        """Return values of the words; `_` for each if there are none, as in a line that could not
+        be parsed."""
+        return values or ["_"] * len(self)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Parse) and self._values() == other._values()
 
@@ -111,6 +116,10 @@ class Parse:
         return self.words, self.relations, self.tags, dict(self.features), self.arcs, lists
 
 
+Trees = Sequence[Parse]
+"""Trees in the order of their lines."""
+
+
 def words_at(line: str, spans: IntArray) -> list[str]:
     """Cut the words at character spans (W, 2) out of a line."""
     return [line[start:end] for start, end in spans.tolist()]
@@ -121,7 +130,7 @@ def flat_parse(line: str) -> Parse:
     of the first."""
     spans = [match.span() for match in WORD.finditer(line)]
     return Parse(
-        words=[line[start:end] for start, end in spans],
+        words=WORD.findall(line),
         spans=int_pairs(spans),
         parents=np.zeros(len(spans), dtype=np.int64),
         relations=["root", *["dep"] * len(spans)][: len(spans)],

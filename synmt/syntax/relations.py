@@ -33,9 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-import numpy as np
-
-from synmt.arrays import IntArray, Strings
+from synmt.arrays import IntArray, Strings, int_array
 from synmt.errors import UsageError
 
 Groups = tuple[Strings, ...]
@@ -119,9 +117,7 @@ REST = "rest"
 @lru_cache(maxsize=1024)
 def groups_of(relations: Strings, groups: Groups) -> IntArray:
     """Find the group of every relation: R names -> (R,), read-only since it is cached."""
-    numbers = np.array(
-        [group_of(relation, groups) for relation in relations], dtype=np.int64
-    )  # (R,)
+    numbers = int_array(group_of(relation, groups) for relation in relations)  # (R,)
     numbers.flags.writeable = False
     return numbers
 

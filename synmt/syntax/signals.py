@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.arrays import Array, FloatArray, IntArray, Strings
+from synmt.arrays import Array, FloatArray, IntArray, Strings, Texts, int_array
 from synmt.errors import UsageError
 from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
@@ -170,14 +170,12 @@ def over_pieces(table: IntArray, word_of: IntArray, special: int) -> IntArray:
     return table.take(word_of, axis=0).take(word_of, axis=1)
 
 
-def numbers_of_values(
-    values: Sequence[str], word_of: IntArray, numbers: Mapping[str, int]
-) -> IntArray:
+def numbers_of_values(values: Texts, word_of: IntArray, numbers: Mapping[str, int]) -> IntArray:
     """Number the value of every piece's word: (T,) -> (T,); 0 for specials, the number after the
     last one for an unknown value."""
     other = 1 + len(numbers)
     of_word = [numbers.get(value, other) for value in values]
-    return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
+    return int_array([*of_word, 0])[word_of]  # (T,) the last entry is for specials
 
 
 def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: Strings) -> IntArray:
@@ -186,7 +184,7 @@ def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: Strings) -> I
     0 for specials; 1 + the index in names, of the whole relation if it is there, otherwise without
     its subtype; 1 + the number of names for every other relation.
     """
-    numbers = _numbers(names)
+    numbers = numbered(names)
     known = [name if name in numbers else base_name(name) for name in parse.relations]
     return numbers_of_values(known, word_of, numbers)
 
@@ -216,13 +214,14 @@ def relation_signal(names: Strings = KNOWN) -> Signal:
     """Make the signal that numbers relations by their index in a list; lists have different names
     in batches."""
     # names that occur twice are refused at once
-    _numbers(names)
+    numbered(names)
     name = "relation" if names == KNOWN else f"relation.{fingerprint(names)}"
     return Signal(name, "labels", partial(relations_of_pieces, names=names), pad=0)
 
 
 @lru_cache(maxsize=64)
-def _numbers(names: Strings) -> dict[str, int]:
+def numbered(names: Strings) -> dict[str, int]:
+    """Number names from 1; raise UsageError for one that occurs twice."""
     numbers = {name: number for number, name in enumerate(names, start=1)}
     if len(numbers) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)

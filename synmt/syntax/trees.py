@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import BoolArray, DoubleArray, IntArray, IntPairs, int_pairs
+from synmt.arrays import BoolArray, DoubleArray, IntArray, IntPairs, int_array, int_pairs
 from synmt.syntax.parse import Parse
 
 
@@ -33,7 +33,7 @@ def tree_distances(parents: IntArray) -> IntArray:
 def ancestors(parents: IntArray) -> BoolArray:
     """Find the ancestors of each word: (W,) -> (W, W), [i, j] is True if j is i or an ancestor of
     i."""
-    above = np.eye(len(parents), dtype=np.bool_)  # (W, W)
+    above = np.eye(len(parents), dtype=bool)  # (W, W)
     # a row with the next n ancestors, joined with the row of the n-th one, has 2n of them
     for jump in _jumps(parents):
         above |= above[jump]
@@ -113,7 +113,7 @@ def _brackets(parse: Parse) -> Iterator[tuple[str, int | None]]:
 
 def random_tree(words: int, random: np.random.Generator) -> IntArray:
     """Draw one of the W^(W-1) trees of W words with equal probability: (W,)."""
-    return tree_of_map(random.integers(words, size=words)) if words else np.zeros(0, dtype=np.int64)
+    return tree_of_map(random.integers(words, size=words)) if words else int_array([])
 
 
 def tree_of_map(targets: IntArray) -> IntArray:
@@ -169,15 +169,13 @@ def is_tree(parents: IntArray) -> bool:
 # one (Stanojević & Cohen, 2021). Stanza's search derives this penalty from the lowest score, which
 # must be negative; attention weights are not.
 
-_Scores = npt.NDArray[np.float64]
-
 
 def not_punctuation(gold: Parse) -> BoolArray:
     """Mark the words that are not punctuation: (W,)."""
-    tags = gold.tags or [""] * len(gold)
+    tags = gold.or_unknown(gold.tags)
     pairs = zip(gold.relations, tags, strict=True)
     counts = [relation.partition(":")[0] != "punct" and tag != "PUNCT" for relation, tag in pairs]
-    return np.array(counts, dtype=np.bool_)
+    return np.array(counts, dtype=bool)
 
 
 def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
@@ -187,7 +185,7 @@ def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
     without pieces has weights of 0, so any word may become its parent; a piece of no word, -1, is
     ignored.
     """
-    belongs = (owners[:, None] == np.arange(words)).astype(np.float64)  # (T, W)
+    belongs = (owners[:, None] == np.arange(words)).astype(float)  # (T, W)
     collapsed = belongs.T @ weights @ belongs  # (W, W)
     np.fill_diagonal(collapsed, weights.diagonal() @ belongs)
     return collapsed
@@ -200,7 +198,7 @@ def maximum_spanning_tree(scores: npt.NDArray[np.floating[Any]]) -> IntArray:
     """
     assert scores.shape == (len(scores), len(scores)), scores.shape
     assert (scores < np.inf).all(), "a score is NaN or infinite"
-    losses = _losses(scores.astype(np.float64))  # (W, W)
+    losses = _losses(scores.astype(float))  # (W, W)
     parents = _best_tree(losses, penalty=0.0)  # (W,)
     if (parents == np.arange(len(parents))).sum() > 1:
         # more than all arcs of a tree can lose together
@@ -208,7 +206,7 @@ def maximum_spanning_tree(scores: npt.NDArray[np.floating[Any]]) -> IntArray:
     return parents
 
 
-def _losses(scores: _Scores) -> _Scores:
+def _losses(scores: DoubleArray) -> DoubleArray:
     """Subtract each word's best score: (W, W) -> (W, W), from -1 to 0, and lower for forbidden
     arcs.
 
@@ -225,7 +223,7 @@ def _losses(scores: _Scores) -> _Scores:
     return losses
 
 
-def _best_tree(losses: _Scores, *, penalty: float) -> IntArray:
+def _best_tree(losses: DoubleArray, *, penalty: float) -> IntArray:
     """Find the best tree with a penalty on every root: (W, W) -> (W,) parents; roots are their
     own."""
     words = len(losses)
@@ -238,7 +236,7 @@ def _best_tree(losses: _Scores, *, penalty: float) -> IntArray:
     return np.where(above == 0, np.arange(words), above - 1)
 
 
-def _arborescence(scores: _Scores) -> IntArray:
+def _arborescence(scores: DoubleArray) -> IntArray:
     """Find the best tree below node 0, the only node that is its own parent: (N, N) -> (N,)
     parents."""
     parents = scores.argmax(1)  # (N,)
@@ -259,16 +257,14 @@ def _arborescence(scores: _Scores) -> IntArray:
 def _cycles(targets: IntArray) -> IntArray:
     """Number the cycles of a map and the nodes outside of them; node 0 has number 0: (N,) ->
     (N,)."""
-    least, jump = np.arange(len(targets)), targets  # (N,), (N,)
-    for _ in range(len(targets).bit_length()):
+    nodes = least = np.arange(len(targets))  # (N,)
+    for jump in _jumps(targets):
         least = np.minimum(least, least[jump])
-        jump = jump[jump]
-    on_cycle = np.zeros(len(targets), dtype=np.bool_)  # (N,)
-    on_cycle[jump] = True
-    return np.unique(np.where(on_cycle, least, np.arange(len(targets))), return_inverse=True)[1]
+    on_cycle = np.bincount(_repeat(targets), minlength=len(targets)) > 0  # (N,)
+    return np.unique(np.where(on_cycle, least, nodes), return_inverse=True)[1]
 
 
-def _contracted(losses: _Scores, groups: IntArray) -> _Scores:
+def _contracted(losses: DoubleArray, groups: IntArray) -> DoubleArray:
     """Keep the best arc between every two groups: (N, N) -> (C, C)."""
     order = np.argsort(groups, kind="stable")  # (N,)
     starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))  # (C,)

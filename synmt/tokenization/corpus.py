@@ -20,6 +20,7 @@ from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
 from synmt.tokenization.word_tokenizer import (
+    Tokenizers,
     Truecaser,
     WordTokenizer,
     learn_truecase,
@@ -33,13 +34,13 @@ _FORMAT = 1
 _SHARD_LINES = 20_000
 """Lines of a shard; a tokenizer reads them in a few seconds."""
 
-Words = tuple[Corpus, dict[Side, WordTokenizer]]
+Words = tuple[Corpus, Tokenizers]
 """A corpus of words, and what has tokenized its sides."""
 
 
 def make_tokenizers(
     recipe: Recipe, truecasers: Mapping[Side, Truecaser] | None = None
-) -> dict[Side, WordTokenizer]:
+) -> Tokenizers:
     """Make the tokenizers of a recipe; a missing package is reported now.
 
     truecasers: those of another run; without them, they are learned when the corpus is tokenized.
@@ -47,7 +48,7 @@ def make_tokenizers(
     return {side: make_tokenizer(recipe, side, (truecasers or {}).get(side)) for side in SIDES}
 
 
-def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path) -> Words:
+def tokenize_corpus(corpus: Corpus, tokenizers: Tokenizers, root: Path) -> Words:
     """Tokenize train and valid of the sides that a recipe changes into files under `root`; those
     that exist are kept.
 
@@ -59,16 +60,12 @@ def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], ro
     return words
 
 
-def find_words(
-    corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path
-) -> Words | None:
+def find_words(corpus: Corpus, tokenizers: Tokenizers, root: Path) -> Words | None:
     """Find what `tokenize_corpus` makes; None as long as one of its files is missing."""
     return _words(corpus, tokenizers, root, make=False)
 
 
-def _words(
-    corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path, *, make: bool
-) -> Words | None:
+def _words(corpus: Corpus, tokenizers: Tokenizers, root: Path, *, make: bool) -> Words | None:
     trained = dict(tokenizers)
     for side, tokenizer in tokenizers.items():
         if not tokenizer.recipe.changes:

@@ -4,8 +4,9 @@ Japanese tightly."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from itertools import pairwise
+
+from synmt.arrays import Texts
 
 _PARTS = {("can", "not"), ("gon", "na"), ("got", "ta")}
 """Pairs of words into which spaCy splits an English word."""
@@ -23,7 +24,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def join_spaced(
-    words: Sequence[str], language: str, *, unescape: bool = False, hyphens: bool = False
+    words: Texts, language: str, *, unescape: bool = False, hyphens: bool = False
 ) -> str:
     """Join words of a language with spaces.
 
@@ -40,7 +41,7 @@ def join_spaced(
     return re.sub(f"(?<=[{_BEFORE_OPENING}{left}]) | (?=[{_AFTER_CLOSING}{right}])", "", text)
 
 
-def join_tight(words: Sequence[str]) -> str:
+def join_tight(words: Texts) -> str:
     """Join words of a language without spaces; Latin words and numbers keep one between them."""
     text = "".join(words[:1])
     for before, word in pairwise(words):

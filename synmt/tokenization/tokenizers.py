@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import Strings, Values
+from synmt.arrays import Strings, Texts, Values
 from synmt.errors import SynmtError
 from synmt.files.reading import stored_sha256
 from synmt.parsing import models, pipeline
@@ -59,11 +59,11 @@ class Tokenizer(ABC):
     def _split(self, line: str) -> str | Iterable[str]:
         """Split a line whose whitespace is spaces into tokens, which may contain some."""
 
-    def detokenize(self, words: Sequence[str]) -> str:
+    def detokenize(self, words: Texts) -> str:
         """Join words into a line as a person would write it."""
         return join_tight(words)
 
-    def tokenize_lines(self, lines: Sequence[str]) -> list[list[str]]:
+    def tokenize_lines(self, lines: Texts) -> list[list[str]]:
         """Split lines; faster than one by one."""
         return [self.tokenize(line) for line in lines]
 
@@ -113,7 +113,7 @@ class MosesTokenizer(Tokenizer):
             line, aggressive_dash_splits=recipe.split_hyphens, escape=recipe.escape
         )
 
-    def detokenize(self, words: Sequence[str]) -> str:
+    def detokenize(self, words: Texts) -> str:
         return join_spaced(words, self.language, unescape=self.recipe.escape)
 
 
@@ -135,7 +135,7 @@ class SpacyTokenizer(Tokenizer):
     def _split(self, line: str) -> list[str]:
         return [token.text for token in self._loaded(line)]
 
-    def detokenize(self, words: Sequence[str]) -> str:
+    def detokenize(self, words: Texts) -> str:
         if self.language == "zh":
             return "".join(words)
         if self.language == "ja":
@@ -211,7 +211,7 @@ class CharacterTokenizer(Tokenizer):
     def _split(self, line: str) -> list[str]:
         return list(self.space.join(WORD.findall(line)))
 
-    def detokenize(self, words: Sequence[str]) -> str:
+    def detokenize(self, words: Texts) -> str:
         return "".join(words).replace(self.space, " ").strip()
 
 
@@ -242,7 +242,7 @@ class StanzaTokenizer(Tokenizer):
     def _split(self, line: str) -> list[str]:
         return self.tokenize_lines([line])[0]
 
-    def tokenize_lines(self, lines: Sequence[str]) -> list[list[str]]:
+    def tokenize_lines(self, lines: Texts) -> list[list[str]]:
         words = {line: split_words(line) for line in lines}
         readable = [line for line, tokens in words.items() if tokens and not unreadable(line)]
         for batch in batches(readable, _BATCH_WORDS):
@@ -251,7 +251,7 @@ class StanzaTokenizer(Tokenizer):
             )
         return [words[line] for line in lines]
 
-    def detokenize(self, words: Sequence[str]) -> str:
+    def detokenize(self, words: Texts) -> str:
         is_tight = self.language in ("zh", "ja")
         return join_tight(words) if is_tight else join_spaced(words, self.language)
 

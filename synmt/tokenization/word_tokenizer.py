@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import SIDES, Side, Values
+from synmt.arrays import SIDES, Side, Texts, Values
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.reading import stored_sha256
 from synmt.files.writing import write_atomically
@@ -60,7 +60,7 @@ class Truecaser:
             raise SynmtError(f"broken: {what}", where=str(self.path), do=RESTORE) from None
         return model["best"], model["known"]
 
-    def truecase(self, words: Sequence[str]) -> list[str]:
+    def truecase(self, words: Texts) -> list[str]:
         """Write the words of a line in their true case."""
         best, known = self._model
         cased: list[str] = []
@@ -72,11 +72,11 @@ class Truecaser:
             first = chosen in _ENDS or (first and chosen in _DELAYS)
         return cased
 
-    def truecase_lines(self, lines: Sequence[str]) -> list[str]:
+    def truecase_lines(self, lines: Texts) -> list[str]:
         """Write lines of words in their true case."""
         return [" ".join(self.truecase(line.split())) for line in lines]
 
-    def capitalize(self, words: Sequence[str], language: str) -> list[str]:
+    def capitalize(self, words: Texts, language: str) -> list[str]:
         """Capitalize the first word of each sentence, as detruecase.perl does; in Turkish, `i`
         becomes `İ`."""
         dotted = language in _DOTTED
@@ -125,7 +125,7 @@ class WordTokenizer:
         """Write the words of a line with a space between two."""
         return self.tokenize_lines([line])[0]
 
-    def tokenize_lines(self, lines: Sequence[str]) -> list[str]:
+    def tokenize_lines(self, lines: Texts) -> list[str]:
         """Tokenize lines; faster than one by one."""
         if not self.tokenizes:
             return [line.lower() if self.recipe.lowercase else line for line in lines]
@@ -160,6 +160,9 @@ class WordTokenizer:
         return {**(self.splitter.identity if self.tokenizes else {}), **case}
 
 
+Tokenizers = Mapping[Side, WordTokenizer]
+"""What tokenizes each side."""
+
 RAW = WordTokenizer(TextRecipe(), "", ParserRecipe())
 """Leaves every line as it is."""
 
@@ -180,7 +183,7 @@ def make_tokenizer(
     return tokenizer
 
 
-def identities(tokenizers: Mapping[Side, WordTokenizer]) -> Values:
+def identities(tokenizers: Tokenizers) -> Values:
     """Describe what tokenizes each side that a recipe changes."""
     return {
         side: tokenizer.identity
@@ -201,9 +204,7 @@ def load_truecasers(recipe: Recipe, folder: Path) -> dict[Side, Truecaser]:
     }
 
 
-def load_tokenizers(
-    recipe: Recipe, folder: Path, recorded: Mapping[str, Any]
-) -> dict[Side, WordTokenizer]:
+def load_tokenizers(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -> Tokenizers:
     """Make the tokenizers of a run, and warn if its text was tokenized in another way.
 
     recorded: for each side, the identity of the tokenizer of the training text.

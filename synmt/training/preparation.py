@@ -24,7 +24,7 @@ from synmt.files.language import warn_of_file
 from synmt.files.schemas import ParseCost
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.relations import unknown_relations
-from synmt.tokenization.word_tokenizer import WordTokenizer
+from synmt.tokenization.word_tokenizer import Tokenizers
 from synmt.training.initial import Adopted
 from synmt.training.stages import Result, Stage, run_stages
 from synmt.training.text_stages import (
@@ -62,7 +62,7 @@ class Prepared:
     trees: Mapping[Side, str]
     made_by: Mapping[Side, str]
     parser: Mapping[str, Any] | None
-    tokenizers: Mapping[Side, WordTokenizer]
+    tokenizers: Tokenizers
     raw: Corpus
     parse_costs: Mapping[Side, ParseCost]
     inputs: Inputs

@@ -38,6 +38,9 @@ AttentionKind = Literal["source", "target", "cross", "parents"]
 parents."""
 
 
+Heads = Sequence[Head]
+
+
 @dataclass(frozen=True)
 class KindOfAttention:
     """What is known about a kind of attention.
@@ -81,7 +84,7 @@ def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> li
     return heads
 
 
-def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head]) -> Tensor:
+def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Heads) -> Tensor:
     """Return the attention weights of S heads in a forward pass: (B, S, Tq, Tk)."""
     if kind != "cross":
         side = KINDS[kind].side
@@ -114,7 +117,7 @@ class AttentionMap:
 
 def read_map(
     translator: Translator,
-    heads: Sequence[Head],
+    heads: Heads,
     kind: AttentionKind,
     text: ParsedText,
     *,
@@ -173,7 +176,7 @@ def owners_with_ends(translator: Translator, text: ParsedText, sentence: Sentenc
 
 
 def edits_of(
-    captured: Activations, side: Side, content: Literal["factor", "bias"], heads: Sequence[Head]
+    captured: Activations, side: Side, content: Literal["factor", "bias"], heads: Heads
 ) -> dict[Head, Tensor]:
     """Return the factors on attention scores of one sentence, or the biases added to them: (Tq, Tk)
     each.

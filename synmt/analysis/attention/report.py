@@ -31,7 +31,7 @@ from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
 from synmt.model.heads import annotation_heads, supervised_heads
-from synmt.reporting.figures import GRID, check_plot, save_figure
+from synmt.reporting.figures import GRID, check_plot, new_figure, save_figure
 from synmt.reporting.values import Figure, Part, Report
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
@@ -158,8 +158,6 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
 
     Rows are the pieces that attend, columns the pieces attended to; all share one colour scale.
     """
-    from matplotlib.figure import Figure as NewFigure
-
     kind, panels = KINDS[heat_map.kind], heat_map.panels
     rows, columns = (
         [without_breaks(piece) for piece in pieces] for pieces in (heat_map.rows, heat_map.columns)
@@ -170,8 +168,7 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Drawing:
     low, high = max(LEAST, np.nanmin(values)), np.nanmax(values)
     cell = min(_CELL, _LARGEST / max(across * len(columns), down * len(rows)))
     letters = min(8, 50 * cell)
-    size = 3 + across * len(columns) * cell, 2 + down * len(rows) * cell
-    figure = NewFigure(figsize=size, layout="constrained")
+    figure = new_figure(3 + across * len(columns) * cell, 2 + down * len(rows) * cell)
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     for axes, (head, panel) in zip(grid.flat, panels.items(), strict=False):
         axes.imshow(panel, cmap="Blues", vmin=low, vmax=high, aspect="auto")

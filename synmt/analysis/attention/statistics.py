@@ -41,16 +41,22 @@ from torch import Tensor
 from synmt.analysis.attention.heads import (
     KINDS,
     AttentionKind,
+    Heads,
     owners_with_ends,
     weights_of,
 )
-from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
+from synmt.analysis.forward_passes import (
+    ForwardPass,
+    LeftOut,
+    ParsedText,
+    SentencePass,
+    measure_text,
+)
 from synmt.analysis.trees.induced import word_owners
-from synmt.arrays import BoolArray, DoubleArray, IntArray
+from synmt.arrays import BoolArray, DoubleArray, IntArray, int_array
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import proportions
-from synmt.model.heads import Head
 from synmt.reporting.values import Column, Table, count_column, share_column, text_column
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import not_punctuation
@@ -89,8 +95,8 @@ class HeadStatistics:
 
 
 def measure_heads(
-    translator: Translator, heads: Sequence[Head], kind: AttentionKind, text: ParsedText
-) -> tuple[dict[int, HeadStatistics], dict[str, int]]:
+    translator: Translator, heads: Heads, kind: AttentionKind, text: ParsedText
+) -> tuple[dict[int, HeadStatistics], LeftOut]:
     """Run the model over a text and measure its heads, with progress; cross-attention needs no
     trees.
 
@@ -118,7 +124,7 @@ def measure_heads(
     return measure_text(translator, lines, "reading attention", read, measure, what=captured)
 
 
-def of_predicting_steps(weights: DoubleArray, heads: Sequence[Head]) -> DoubleArray:
+def of_predicting_steps(weights: DoubleArray, heads: Heads) -> DoubleArray:
     """Shift the rows of heads whose weights belong to the step that predicts a piece, which is the
     step before: (…, S, T, T)."""
     predict = np.array([head.predicts for head in heads])  # (S,)
@@ -156,7 +162,7 @@ def measure_self_heads(
 def measure_cross_heads(weights: DoubleArray, *, pieces: int) -> HeadStatistics:
     """Measure attention to the source, (S, Tq, Tk), whose first columns are its pieces."""
     heads, rows, keys = weights.shape
-    none = np.zeros(0, np.int64)
+    none = int_array([])
     return HeadStatistics(
         entropy=entropies(weights),
         visible=np.full(rows, keys),
@@ -184,7 +190,7 @@ def word_level_weights(weights: DoubleArray, owners: IntArray, words: int) -> Do
 
     weights (S, T, T), the word of each position (T,), -1 for none -> (S, W, W)
     """
-    belongs = (owners[:, None] == np.arange(words)).astype(np.float64)  # (T, W)
+    belongs = (owners[:, None] == np.arange(words)).astype(float)  # (T, W)
     shares = belongs / np.maximum(belongs.sum(0), 1)  # (T, W)
     return shares.T @ weights @ belongs
 
@@ -212,9 +218,7 @@ def join(sentences: Sequence[HeadStatistics]) -> HeadStatistics:
     return HeadStatistics(*columns)
 
 
-def head_table(
-    heads: Sequence[Head], joined: HeadStatistics, words: Sequence[int], *, ends: str
-) -> Table:
+def head_table(heads: Heads, joined: HeadStatistics, words: Sequence[int], *, ends: str) -> Table:
     """Lay out the statistics of heads, then the baselines.
 
     words: how many words of each sentence count.
@@ -264,7 +268,7 @@ def head_table(
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
 
-def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
+def relation_table(heads: Heads, joined: HeadStatistics) -> Table:
     """Lay out the best offset and the best head for each relation, the most frequent first."""
     columns = [
         text_column("relation"),
@@ -290,9 +294,7 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
     return Table(title="Agreement with parents by relation", columns=columns, rows=rows)
 
 
-def relation_agreement(
-    heads: Sequence[Head], joined: HeadStatistics
-) -> dict[str, dict[str, float]]:
+def relation_agreement(heads: Heads, joined: HeadStatistics) -> dict[str, dict[str, float]]:
     """Compute the agreement of each head, by its name, for the words of each relation."""
     names, relations = [head.name for head in heads], joined.relations
     return {

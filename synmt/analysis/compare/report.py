@@ -32,7 +32,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.figures import INK, check_plot, save_figure, series_style
+from synmt.reporting.figures import INK, check_plot, new_figure, save_figure, series_style
 from synmt.reporting.page import picture, template
 from synmt.reporting.values import (
     Column,
@@ -228,9 +228,7 @@ def _translations(
 def draw_boxes(compared: ComparedSystems) -> Drawing:
     """Draw a box of sentence scores for each system (Tukey, 1977), and each sentence by the scores
     of the first system and of the others (Liu & Sima'an, 2022, figure 3)."""
-    from matplotlib.figure import Figure as Drawing
-
-    drawing = Drawing(figsize=(9, 3 + 0.2 * len(compared.systems)), layout="constrained")
+    drawing = new_figure(9, 3 + 0.2 * len(compared.systems))
     axes, points = drawing.subplots(1, 2)
     axes.boxplot(
         [system.sentences for system in compared.systems],

@@ -23,11 +23,10 @@ from typing import Literal
 import numpy as np
 import regex
 
-from synmt.arrays import DoubleArray, IntArray, Strings, int_pairs
+from synmt.arrays import DoubleArray, IntArray, Strings, Texts, int_pairs
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, compare_on_resamples, holm
-from synmt.syntax.parse import words_at
 
 
 @dataclass(frozen=True)
@@ -175,19 +174,19 @@ def word_spans(line: str) -> IntArray:
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
     """Classify the W words of a translation, `line`, by another translation and the reference."""
-    words, left = _words(line), Counter(_words(reference))
+    words, left = _WORD.findall(line), Counter(_WORD.findall(reference))
     kinds = list[WordKind]()
     for word in words:
         kinds.append("right" if left[word] > 0 else "other")
         left[word] -= 1
-    matcher = SequenceMatcher(None, words, _words(other), autojunk=False)
+    matcher = SequenceMatcher(None, words, _WORD.findall(other), autojunk=False)
     for start, _, length in matcher.get_matching_blocks():
         for place in range(start, start + length):
             kinds[place] = "same"
     return kinds
 
 
-def classify_all(lines: Sequence[str], reference: str) -> list[list[WordKind]]:
+def classify_all(lines: Texts, reference: str) -> list[list[WordKind]]:
     """Classify the words of several translations: those of the first by all others, and those of
     the others by it.
 
@@ -202,7 +201,7 @@ def classify_all(lines: Sequence[str], reference: str) -> list[list[WordKind]]:
     return [merged, *of_others]
 
 
-def stretches(line: str, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
+def stretches(line: str, kinds: Texts) -> Iterator[tuple[str, str]]:
     """Split a line into neighbouring words of one kind, with the spaces between them, given the
     kind of each word.
 
@@ -223,7 +222,3 @@ def bracketed(line: str, kinds: Sequence[WordKind]) -> str:
     return "".join(
         text if kind == "same" else f"[{text}]" for text, kind in stretches(line, differs)
     )
-
-
-def _words(line: str) -> list[str]:
-    return words_at(line, word_spans(line))

@@ -11,7 +11,7 @@ from synmt.analysis.compare.sentences import ComparedSentence, word_spans
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.groups.trees import find_side_parser
 from synmt.analysis.inputs import name_parser, parse_lines
-from synmt.arrays import DoubleArray, IntArray, Values
+from synmt.arrays import DoubleArray, IntArray, Texts, Values
 from synmt.decode.alignment import attention_to_source, best_pairs, word_weights
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
@@ -125,8 +125,8 @@ def _align(
 
 def word_attention(
     translator: Translator,
-    sources: Sequence[str],
-    targets: Sequence[str],
+    sources: Texts,
+    targets: Texts,
     source_words: Sequence[IntArray],
     target_words: Sequence[IntArray],
 ) -> Attentions:

@@ -24,8 +24,14 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
-from synmt.arrays import DoubleArray, IntArray
+from synmt.analysis.forward_passes import (
+    ForwardPass,
+    LeftOut,
+    ParsedText,
+    SentencePass,
+    measure_text,
+)
+from synmt.arrays import DoubleArray, IntArray, Texts
 from synmt.decode.explanation import gate_norms, word_norms
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -64,7 +70,7 @@ class GatedSentence:
     @property
     def tags(self) -> list[str]:
         """The universal part of speech of each word, `_` if unknown."""
-        return self.parse.tags or ["_"] * len(self.parse)
+        return self.parse.or_unknown(self.parse.tags)
 
 
 def check_gates(translator: Translator, where: str) -> None:
@@ -79,9 +85,7 @@ def check_gates(translator: Translator, where: str) -> None:
         )
 
 
-def read_gates(
-    translator: Translator, text: ParsedText
-) -> tuple[list[GatedSentence], dict[str, int]]:
+def read_gates(translator: Translator, text: ParsedText) -> tuple[list[GatedSentence], LeftOut]:
     """Run the model with teacher forcing and read its gates, with progress; the trees are of the
     target.
 
@@ -133,7 +137,7 @@ def gated_words(sentences: Iterable[GatedSentence], *, without: str = "") -> Gat
     return GatedWords(*map(np.concatenate, zip(*columns, strict=True)))
 
 
-def tag_table(sentences: Sequence[GatedSentence], notes: Sequence[str] = ()) -> Table:
+def tag_table(sentences: Sequence[GatedSentence], notes: Texts = ()) -> Table:
     """Make the table of parts of speech, by ratio."""
     words, unpunctuated = gated_words(sentences), gated_words(sentences, without=PUNCTUATION)
     if not len(words.tags):

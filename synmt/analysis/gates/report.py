@@ -23,7 +23,7 @@ from synmt.analysis.options import GateOptions
 from synmt.arrays import Values
 from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import from_run, the_test_set
-from synmt.reporting.figures import INK, ONE, OTHER, check_plot, save_figure
+from synmt.reporting.figures import INK, ONE, OTHER, check_plot, new_figure, save_figure
 from synmt.reporting.values import Figure, Report, TextBlock
 from synmt.run_folder import find_run
 
@@ -67,10 +67,7 @@ def analyze_gates(options: GateOptions) -> Report:
             Figure(draw=draw, caption=caption),
             TextBlock(title="Gates word by word", html=html, style=_STYLE),
         ],
-        facts={
-            "left_out": left_out,
-            **gate_facts(sentences),
-        },
+        facts={"left_out": left_out, **gate_facts(sentences)},
         runs=(run.folder,),
     )
 
@@ -81,9 +78,15 @@ def gate_facts(sentences: Sequence[GatedSentence]) -> Values:
     lines = []
     for sentence in sentences:
         norms = [None if np.isnan(norm) else norm for norm in sentence.norms.tolist()]
-        columns = {"words": sentence.parse.words, "tags": sentence.tags, "norms": norms}
         lines.append(
-            {"line": sentence.line, "source": sentence.source, "target": sentence.target, **columns}
+            {
+                "line": sentence.line,
+                "source": sentence.source,
+                "target": sentence.target,
+                "words": sentence.parse.words,
+                "tags": sentence.tags,
+                "norms": norms,
+            }
         )
     return {
         "sentences": int(words.sentences[-1]) + 1,
@@ -96,9 +99,7 @@ def gate_facts(sentences: Sequence[GatedSentence]) -> Values:
 
 def draw_gates(rows: Sequence[Sequence[Any]], *, system: str) -> Drawing:
     """Draw the ratio of each part of speech with its interval: the rows of `tag_table`."""
-    from matplotlib.figure import Figure as NewFigure
-
-    figure = NewFigure(figsize=(6.2, 0.27 * len(rows) + 1.5), layout="constrained")
+    figure = new_figure(6.2, 0.27 * len(rows) + 1.5)
     axes = figure.subplots()
     axes.axvline(1, color=INK, linewidth=1)
     for place, (*_, ratio, interval, unpunctuated) in enumerate(rows):
@@ -129,10 +130,7 @@ def words_as_html(
 def _words(sentence: GatedSentence) -> Iterator[tuple[str, str, float, str]]:
     """Yield the text before each word, the word, its colour in percent, and its tag with its norm;
     at the end, the rest of the line."""
-    low, high = (
-        sentence.norms.min(initial=1, where=~np.isnan(sentence.norms)),
-        np.nanmax([0, *sentence.norms]),
-    )
+    low, high = np.nanmin([1, *sentence.norms]), np.nanmax([0, *sentence.norms])
     end = 0
     columns = sentence.parse.spans.tolist(), sentence.tags, sentence.norms.tolist()
     for (start, stop), tag, norm in zip(*columns, strict=True):

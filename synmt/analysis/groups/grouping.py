@@ -9,23 +9,21 @@ whether they are made from lengths, trees or labels; they may overlap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from synmt.arrays import BoolArray, IntArray, Side
+from synmt.arrays import BoolArray, DoubleArray, IntArray, Side, Texts, int_array
 from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.evaluation.metrics import read_table
 
 if TYPE_CHECKING:
     from synmt.data.vocabulary import Vocabulary
 
-Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Values = IntArray | DoubleArray
 
 Labels = dict[str, list[str]]
 """The values of all sentences for each label, by its name."""
@@ -104,7 +102,7 @@ class Grouping(Groups):
     about: str = ""
 
 
-def count_units(lines: Sequence[str], unit: str, vocabulary: Vocabulary | None = None) -> IntArray:
+def count_units(lines: Texts, unit: str, vocabulary: Vocabulary | None = None) -> IntArray:
     """Measure lines in words between spaces, in characters, or in pieces of a vocabulary: N lines
     -> (N,)."""
     if unit == "pieces":
@@ -112,7 +110,7 @@ def count_units(lines: Sequence[str], unit: str, vocabulary: Vocabulary | None =
         counts = [len(ids) for ids in vocabulary.encode_batch(lines)]
     else:
         counts = [len(line.split()) if unit == "words" else len(line.strip()) for line in lines]
-    return np.array(counts, dtype=np.int64)
+    return int_array(counts)
 
 
 def by_length(
@@ -207,7 +205,7 @@ def read_labels(path: str | Path, sentences: int) -> Labels:
     return {name: [row[column] for row in rows] for column, name in enumerate(names)}
 
 
-def group_by_labels(labels: Labels, chosen: Sequence[str], sizes: IntArray) -> list[Grouping]:
+def group_by_labels(labels: Labels, chosen: Texts, sizes: IntArray) -> list[Grouping]:
     """Group sentences by each of the chosen labels, or by all that have few enough values; sizes:
     (N,)."""
     many = [name for name, values in labels.items() if len(set(values)) > TOO_MANY_VALUES]
@@ -215,7 +213,7 @@ def group_by_labels(labels: Labels, chosen: Sequence[str], sizes: IntArray) -> l
     return [by_label(name, _values_of(labels, name), sizes) for name in names]
 
 
-def by_label(name: str, values: Sequence[str], sizes: IntArray) -> Grouping:
+def by_label(name: str, values: Texts, sizes: IntArray) -> Grouping:
     """Group sentences by the value of a label; numbers are sorted as numbers."""
     names, positions = number_values(values)
     return Grouping(name, "", names, np.arange(len(names))[:, None] == positions, sizes)
@@ -227,7 +225,7 @@ def _values_of(labels: Labels, name: str) -> list[str]:
     return labels[name]
 
 
-def choose_sentences(labels: Labels, conditions: Sequence[str]) -> BoolArray:
+def choose_sentences(labels: Labels, conditions: Texts) -> BoolArray:
     """Find the sentences that meet all conditions, `COLUMN=VALUE` or `COLUMN!=VALUE`: (N,)."""
     chosen = np.logical_and.reduce([_meets(labels, condition) for condition in conditions])
     if not chosen.any():
@@ -248,7 +246,7 @@ def _meets(labels: Labels, condition: str) -> BoolArray:
     return (members == names.index(value)) != left.endswith("!")
 
 
-def number_values(values: Sequence[str]) -> tuple[list[str], IntArray]:
+def number_values(values: Texts) -> tuple[list[str], IntArray]:
     """Sort the values of a label, as numbers if all are numbers, and find the position of each
     sentence's: (N,)."""
     try:
@@ -256,6 +254,4 @@ def number_values(values: Sequence[str]) -> tuple[list[str], IntArray]:
     except ValueError:
         ordered = sorted(set(values))
     index = {value: position for position, value in enumerate(ordered)}
-    return [value or _EMPTY for value in ordered], np.array(
-        [index[value] for value in values], dtype=np.int64
-    )
+    return [value or _EMPTY for value in ordered], int_array(index[value] for value in values)

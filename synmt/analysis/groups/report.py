@@ -48,7 +48,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     translations = Translations(read_systems(options))
     main = translations.main
     labels = _read_labels(options, main) if options.by_label or options.where else {}
-    chosen = np.ones(len(main.reference), dtype=np.bool_)
+    chosen = np.ones(len(main.reference), dtype=bool)
     if options.where:
         chosen = choose_sentences(labels, options.where)
     sentences = _Sentences(main, chosen)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.groups.grouping import Grouping
-from synmt.arrays import BoolArray
+from synmt.analysis.groups.grouping import Grouping, Groups
+from synmt.arrays import BoolArray, Texts
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Score, score_counted
 from synmt.evaluation.significance import (
@@ -26,7 +26,7 @@ from synmt.evaluation.significance import (
     holm,
     spread,
 )
-from synmt.reporting.figures import INK, series_style
+from synmt.reporting.figures import INK, new_figure, series_style
 from synmt.reporting.progress import progress
 from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
 
@@ -73,18 +73,19 @@ class GroupResults:
 
 
 def results_table(
-    columns: Sequence[Column],
+    grouping: Groups,
+    sizes: Sequence[Column],
     measure: Column,
-    systems: Sequence[str],
+    systems: Texts,
     groups: Sequence[GroupResults],
     *,
     samples: int,
-    title: str,
-    notes: Sequence[str],
+    notes: Texts,
 ) -> Table:
     """Make a row for each group and system, with the difference from the first system.
 
-    columns: of the name and the sizes of the groups.
+    grouping: what the groups are made from.
+    sizes: the columns of the sizes of the groups.
     samples: the number of resamples.
     """
     tested = [
@@ -112,7 +113,9 @@ def results_table(
         "(Holm, 1979); intervals are not corrected"
     )
     name, digits = f"{measure.title}, 95 % interval", measure.digits
-    of_results = [
+    columns = [
+        text_column(grouping.title, name="group"),
+        *sizes,
         text_column("system"),
         share_column("exact match"),
         replace(measure, name="value"),
@@ -122,9 +125,8 @@ def results_table(
         Column("95 % interval", digits=digits, signed=True, about=resampled, name="interval"),
         Column("p (Holm)", kind="p", about=corrected_for, name="holm_p"),
     ]
-    table = Table(
-        title=title, columns=[*columns, *of_results], rows=rows, shared=len(columns), notes=notes
-    )
+    title, shared = f"{measure.title} by {grouping.by}", 1 + len(sizes)
+    table = Table(title=title, columns=columns, rows=rows, shared=shared, notes=notes)
     return table.without_empty_columns()
 
 
@@ -149,7 +151,7 @@ baseline."""
 
 
 def collect(
-    score: Score, hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
+    score: Score, hypotheses: Texts, references: Texts, *, lowercase: bool = False
 ) -> SentenceScores:
     """Find the exact matches among translations that have been scored; differences in spacing do
     not count."""
@@ -161,12 +163,12 @@ def collect(
         words(hypothesis) == words(reference)
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
-    return SentenceScores(score, np.array(exact, dtype=np.bool_))
+    return SentenceScores(score, np.array(exact, dtype=bool))
 
 
-def tabulate(grouping: Grouping, systems: Scores, *, notes: Sequence[str] = ()) -> Table:
+def tabulate(grouping: Grouping, systems: Scores, *, notes: Texts = ()) -> Table:
     """Score every group for each system, and compare each system with the first."""
-    all_sentences = np.ones(len(grouping.sizes), dtype=np.bool_)
+    all_sentences = np.ones(len(grouping.sizes), dtype=bool)
     groups = [*zip(grouping.names, grouping.members, strict=True), ("all", all_sentences)]
     tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
     samples = max(SAMPLES, SAMPLES_EACH * tested)
@@ -180,19 +182,18 @@ def tabulate(grouping: Grouping, systems: Scores, *, notes: Sequence[str] = ()) 
     [first, *_], *_ = systems.values()
     metric = first.score.metric
     columns = [
-        text_column(grouping.title, name="group"),
         count_column("sentences"),
         share_column("share", name="share", about="share of the sentences"),
         share_column(f"share of {grouping.counted}", name="text_share"),
     ]
     about = "" if metric.higher_is_better else "lower is better"
     return results_table(
+        grouping,
         columns,
         Column(metric.title, about=about),
         list(systems),
         rows,
         samples=samples,
-        title=f"{metric.title} by {grouping.by}",
         notes=notes,
     )
 
@@ -230,10 +231,8 @@ def draw_results(tables: Sequence[Table]) -> Figure:
 
     After figure 2 of Bugliarello & Okazaki (2020), which has differences and shares.
     """
-    from matplotlib.figure import Figure
-
     width = 4 + 0.4 * max(len(table.rows) for table in tables)
-    figure = Figure(figsize=(min(width, 30), 6 * len(tables)), layout="constrained")
+    figure = new_figure(min(width, 30), 6 * len(tables))
     parts = figure.subfigures(len(tables), 1, squeeze=False)
     for part, table in zip(parts[:, 0], tables, strict=True):
         _draw_table(part, table)

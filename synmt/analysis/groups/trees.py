@@ -37,11 +37,11 @@ from synmt.analysis.inputs import (
     parse_lines,
 )
 from synmt.analysis.options import GroupOptions, SystemOptions
-from synmt.arrays import IntArray, Side
+from synmt.arrays import IntArray, Side, Texts, int_array
 from synmt.syntax.arcs import without_arcs
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
-from synmt.syntax.trees import ancestors, not_punctuation
+from synmt.syntax.trees import ancestors, depths, not_punctuation
 
 if TYPE_CHECKING:
     from synmt.parsing.parser import StanzaParser
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def group_by_trees(
-    options: GroupOptions, parses: Sequence[Parse], *, side: Side, edges: Edges | None
+    options: GroupOptions, parses: Trees, *, side: Side, edges: Edges | None
 ) -> list[Grouping]:
     """Make the groupings by trees that the options choose."""
     chosen = [_MEASURES[name] for name in _MEASURES if getattr(options, name)]
@@ -76,7 +76,7 @@ class TreeMeasure:
 
 def by_measure(
     measure: TreeMeasure,
-    parses: Sequence[Parse],
+    parses: Trees,
     *,
     side: Side = "source",
     edges: Edges | None = None,
@@ -88,7 +88,7 @@ def by_measure(
     return by_value(name, measure.unit, values, edges, sizes=_lengths(parses), about=measure.about)
 
 
-def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
+def by_relation(parses: Trees, *, side: Side = "source") -> Grouping:
     """Group sentences by the relations in their trees, the most frequent first; the groups overlap.
 
     A relation includes its subtypes. `root` is left out because every sentence has it.
@@ -96,7 +96,7 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
     sets = [{*parse.relations, *map(base_name, parse.relations)} - {"root"} for parse in parses]
     counts = Counter(chain.from_iterable(sets))
     names = sorted(counts, key=lambda name: (-counts[name], name))
-    members = np.zeros((len(names), len(parses)), dtype=np.bool_)  # (G, N)
+    members = np.zeros((len(names), len(parses)), dtype=bool)  # (G, N)
     for row, name in enumerate(names):
         members[row] = [name in relations for relations in sets]
     by, about = f"{side} relation", "relation: sentences with it or one of its subtypes"
@@ -105,12 +105,7 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
 
 def depth(parse: Parse) -> int:
     """Count the arcs from the root to the deepest word; 0 for at most one word."""
-    return int(word_depths(parse)[not_punctuation(parse)].max(initial=0))
-
-
-def word_depths(parse: Parse) -> IntArray:
-    """Count the arcs from the root to each word: (W,)."""
-    return ancestors(parse.parents).sum(1) - 1
+    return int(depths(parse.parents)[not_punctuation(parse)].max(initial=0))
 
 
 def longest_distance(parse: Parse) -> int:
@@ -207,14 +202,14 @@ _MEASURES = {
 """The measures of options."""
 
 
-def _lengths(parses: Sequence[Parse]) -> IntArray:
-    return np.array([len(parse) for parse in parses], dtype=np.int64)
+def _lengths(parses: Trees) -> IntArray:
+    return int_array(map(len, parses))
 
 
 def parse_side(
     options: SystemOptions,
     run: Run | None,
-    texts: Sequence[Sequence[str]],
+    texts: Sequence[Texts],
     *,
     side: Side,
     arcs: bool = False,

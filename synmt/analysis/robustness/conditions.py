@@ -20,6 +20,7 @@ from typing import get_args
 import numpy as np
 
 from synmt.analysis.inputs import check_recorded
+from synmt.arrays import Texts
 from synmt.decode.inputs import windows
 from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
@@ -29,7 +30,7 @@ from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, compare_on_resamples
 from synmt.reporting.progress import progress
 from synmt.syntax.controls import UNCHANGED, Control, ControlKind, certain_arcs
-from synmt.syntax.parse import Parse, flat_parse
+from synmt.syntax.parse import Parse, Trees, flat_parse
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +44,11 @@ class ModelTrees:
     reads_arcs: whether the model reads their arc probabilities.
     """
 
-    lines: Sequence[str]
+    lines: Texts
     trees: list[Parse]
     keys: list[bytes]
     before_control: list[Parse]
-    control: Control = field(default_factory=Control)
+    control: Control = UNCHANGED
     reads_arcs: bool = True
 
     @property
@@ -86,9 +87,7 @@ def parse_shares(text: str) -> list[float]:
     return shares
 
 
-def find_model_trees(
-    translator: Translator, lines: Sequence[str], parses: Sequence[Parse]
-) -> ModelTrees:
+def find_model_trees(translator: Translator, lines: Texts, parses: Trees) -> ModelTrees:
     """Convert parses of lines to the trees that the model reads."""
     control, keys = translator.reading.control, [b""] * len(lines)
     trees, before_control = list(parses), list(parses)
@@ -135,7 +134,7 @@ def make_conditions(
     return {**conditions, "flat": flat}
 
 
-def attachment_score(originals: Sequence[Parse], others: Sequence[Parse]) -> float:
+def attachment_score(originals: Trees, others: Trees) -> float:
     """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no
     words."""
     pairs = zip(originals, others, strict=True)
@@ -149,7 +148,7 @@ def _arcs(parse: Parse) -> set[tuple[int, ...]]:
     return set(map(tuple, np.hstack([parse.spans, parse.spans[parse.parents]]).tolist()))
 
 
-def _certain(trees: Sequence[Parse]) -> list[Parse]:
+def _certain(trees: Trees) -> list[Parse]:
     return [replace(tree, arcs=certain_arcs(tree)) for tree in trees]
 
 

@@ -21,7 +21,7 @@ from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import from_run, the_test_set
 from synmt.evaluation.significance import difference_columns, holm
-from synmt.reporting.figures import INK, check_plot, save_figure, series_style
+from synmt.reporting.figures import INK, check_plot, new_figure, save_figure, series_style
 from synmt.reporting.values import Column, Figure, Report, Table, share_column, text_column
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
@@ -143,9 +143,7 @@ def draw_robustness(outcomes: Sequence[Outcome], score: str, *, system: str) -> 
 
     Bars are the 95 % intervals of the difference from the score with the original trees.
     """
-    from matplotlib.figure import Figure as NewFigure
-
-    figure = NewFigure(figsize=(6.4, 3.6), layout="constrained")
+    figure = new_figure(6.4, 3.6)
     axes, base = figure.subplots(), outcomes[0].score
     axes.axhline(base, color=INK, linewidth=0.8, linestyle="--")
     for index, outcome in enumerate(outcomes):

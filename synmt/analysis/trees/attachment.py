@@ -21,7 +21,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.evaluation.bootstrap import Proportion, proportions, sum_by_sentence
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.trees import not_punctuation
 
 
@@ -40,7 +40,7 @@ class Attachment:
     relations: dict[str, tuple[int, float, float]]
 
 
-def compare_trees(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:
+def compare_trees(trees: Sequence[IntArray], gold: Trees) -> Attachment:
     """Compare a parent for each word, (W,) for each sentence, with gold trees; -1 means no
     parent."""
     flags, relations = [], []
@@ -81,7 +81,7 @@ Rule = tuple[str, str]
 """The tag of a parent and that of its child."""
 
 
-def count_rules(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Counter[Rule]:
+def count_rules(trees: Sequence[IntArray], gold: Trees) -> Counter[Rule]:
     """Count the rules of trees, a parent for each word, (W,), of the sentences of gold trees; -1
     means no parent.
 

@@ -18,7 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
+from synmt.analysis.forward_passes import (
+    ForwardPass,
+    LeftOut,
+    ParsedText,
+    SentencePass,
+    measure_text,
+)
 from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.decode.inputs import piece_owners
 from synmt.decode.translator import Translator
@@ -28,7 +34,7 @@ from synmt.syntax.trees import collapse, maximum_spanning_tree
 
 def induce_trees(
     translator: Translator, heads: Sequence[Head], text: ParsedText
-) -> tuple[dict[int, list[tuple[IntArray, IntArray]]], dict[str, int]]:
+) -> tuple[dict[int, list[tuple[IntArray, IntArray]]], LeftOut]:
     """Run the model over a text and induce the trees of every head, with progress.
 
     Returns two arrays for each head, (W,) both, by the number of the line, from 0: the parent in

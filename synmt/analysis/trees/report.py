@@ -41,7 +41,7 @@ from synmt.run_folder import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
-from synmt.syntax.parse import Parse, words_at
+from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.trees import not_punctuation
 from synmt.tokenization.word_tokenizer import WordTokenizer
 
@@ -116,7 +116,7 @@ def analyze_trees(options: TreeOptions) -> Report:
 def _compare(
     heads: Sequence[Head],
     trees: Sequence[Sequence[tuple[IntArray, IntArray]]],
-    parses: Sequence[Parse],
+    parses: Trees,
 ) -> list[TreeRow]:
     """Compare the trees of each head, and the branching baselines, with those of the parses."""
     rows = []
@@ -162,12 +162,10 @@ def _as_read(
 ) -> tuple[list[str], list[Parse]]:
     """Tokenize the lines of a treebank as the model reads them, and find its words there."""
     lines = tokenizer.tokenize_lines([text for text, _ in blocks])
-    if not tokenizer.recipe.changes:
-        return lines, [parse for _, parse in blocks]
-    parses = []
-    for line, (text, parse) in zip(lines, blocks, strict=True):
-        spans = locate_words(words_at(text, parse.spans), line)
-        parses.append(replace(parse, spans=spans))
+    parses = [parse for _, parse in blocks]
+    if tokenizer.recipe.changes:
+        read = zip(lines, parses, strict=True)
+        parses = [replace(parse, spans=locate_words(parse.words, line)) for line, parse in read]
     return lines, parses
 
 

@@ -21,10 +21,10 @@ import numpy as np
 from synmt.analysis.groups.grouping import Groups
 from synmt.analysis.groups.results import FEW_SENTENCES, GroupResults, Result, results_table
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts, found_words
-from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
+from synmt.arrays import BoolArray, DoubleArray, IntArray, Side, Texts
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.significance import Comparison, resample_seeds, seeded_bootstrap
-from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
+from synmt.reporting.values import Column, Interval, Table, count_column, share_column
 
 _SAMPLES_EACH = 100
 """Resamples for each comparison: the smallest p-value is then 0.01 after Holm's correction."""
@@ -116,7 +116,7 @@ def _count(
     found."""
     text, names = texts.text(groups.side), len(groups.names)
     is_right = found_words(translation.matches, len(texts.reference))  # (M,)
-    counted = np.ones(len(text), dtype=np.bool_)  # (M,)
+    counted = np.ones(len(text), dtype=bool)  # (M,)
     if groups.side == "source":
         counted = found_words(pairs[:, 0], len(text))
         is_right = counted & ~found_words(pairs[~is_right[pairs[:, 1]], 0], len(text))
@@ -128,7 +128,7 @@ def _count(
         translated = np.where(
             translation.matches >= 0, groups.words[translation.matches], translated
         )  # (M',)
-    all_words = np.ones(len(translation.words), dtype=np.bool_)
+    all_words = np.ones(len(translation.words), dtype=bool)
     return WordCounts(words, matches, count_groups(translated, translation.words, names, all_words))
 
 
@@ -143,7 +143,7 @@ def count_groups(
     return counts
 
 
-def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] = ()) -> list[Table]:
+def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Texts = ()) -> list[Table]:
     """Make a table for each measure, F1 first; groups without an order, such as relations, are
     sorted by their number of words."""
     [first, *_], *_ = counts.values()
@@ -153,11 +153,7 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] =
     chosen = [group for group, words in enumerate(totals[:-1].tolist()) if words]
     if not groups.unit:
         chosen.sort(key=lambda group: (-totals[group], names[group]))
-    columns = [
-        text_column(groups.title, name="group"),
-        count_column("words"),
-        share_column("share", name="share"),
-    ]
+    columns = [count_column("words"), share_column("share", name="share")]
     tables = []
     for measure in measures:
         results, samples = _results(counts, measure.title)
@@ -171,12 +167,12 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] =
             measure = SOURCE_RECALL
         tables.append(
             results_table(
+                groups,
                 columns,
                 measure,
                 list(counts),
                 rows,
                 samples=samples,
-                title=f"{measure.title} by {groups.by}",
                 notes=notes,
             )
         )

@@ -15,7 +15,7 @@ from synmt.analysis.compare.words import Attentions, word_attention
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts
-from synmt.arrays import DoubleArray, IntArray, int_pairs
+from synmt.arrays import DoubleArray, IntArray, Texts, int_pairs
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -176,7 +176,7 @@ def read_alignments(
 
 def attention(
     run: Path,
-    lines: tuple[Sequence[str], Sequence[str]],
+    lines: tuple[Texts, Texts],
     source: TokenizedText,
     target: TokenizedText,
     *,

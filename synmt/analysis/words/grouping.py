@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from synmt.analysis.groups.grouping import Edges, bucket_names, bucket_numbers
-from synmt.analysis.groups.trees import parse_side, word_depths, word_distances
+from synmt.analysis.groups.trees import parse_side, word_distances
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, WordTexts, tokenize
-from synmt.arrays import IntArray, Side
+from synmt.arrays import IntArray, Side, Texts, int_array
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.vocabulary import UNK, word_of
 from synmt.evaluation.metrics import MetricOptions
@@ -32,9 +32,9 @@ from synmt.reporting.progress import progress
 from synmt.run_folder import Run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
-from synmt.syntax.trees import not_punctuation
+from synmt.syntax.trees import depths, not_punctuation
 from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
 
 FREQUENCIES: Edges = (0, 1, 2, 3, 4, 9, 99, 999)
@@ -61,7 +61,7 @@ def group_by_frequency(
     """Group words by how often they are in a text: their counts, and its name."""
 
     def numbers(words: Iterable[str]) -> IntArray:
-        frequencies = np.array([counts[word] for word in words], dtype=np.int64)
+        frequencies = int_array(counts[word] for word in words)
         return bucket_numbers(frequencies, FREQUENCIES)
 
     names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word in {where}"
@@ -135,7 +135,7 @@ _DISTANCE_NAMES = bucket_names(np.array([1]), _DISTANCES)
 _DEPTHS: Edges = (0, 1, 2, 3, 4, 6)
 _DEPTH_NAMES = bucket_names(np.array([0]), _DEPTHS)
 
-Labels = Sequence[str]
+Labels = Texts
 """The label of each word of a text: (M,)."""
 
 
@@ -154,15 +154,7 @@ class TreeLabel:
     label: Callable[[Parse], Labels]
     about: str
     unit: str = ""
-    order: Sequence[str] = ()
-
-
-def _tags(parse: Parse) -> Labels:
-    return parse.tags or [UNKNOWN] * len(parse)
-
-
-def _relations(parse: Parse) -> Labels:
-    return [base_name(relation) for relation in parse.relations]
+    order: Texts = ()
 
 
 def _distances(parse: Parse) -> Labels:
@@ -175,11 +167,7 @@ def _distances(parse: Parse) -> Labels:
     return buckets
 
 
-def _depths(parse: Parse) -> Labels:
-    return _bucketed(parse, word_depths(parse), _DEPTHS, _DEPTH_NAMES)
-
-
-def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Sequence[str]) -> list[str]:
+def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Texts) -> list[str]:
     numbers: list[int] = bucket_numbers(values, edges).tolist()
     words = not_punctuation(parse)
     return [
@@ -188,8 +176,16 @@ def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Sequence[str]
 
 
 TREE_LABELS = {
-    "tag": TreeLabel("part of speech", _tags, "part of speech: universal tag"),
-    "relation": TreeLabel("relation", _relations, "relation: to the parent, without its subtype"),
+    "tag": TreeLabel(
+        "part of speech",
+        lambda parse: parse.or_unknown(parse.tags),
+        "part of speech: universal tag",
+    ),
+    "relation": TreeLabel(
+        "relation",
+        lambda parse: list(map(base_name, parse.relations)),
+        "relation: to the parent, without its subtype",
+    ),
     "distance": TreeLabel(
         "distance to the parent",
         _distances,
@@ -199,7 +195,7 @@ TREE_LABELS = {
     ),
     "depth": TreeLabel(
         "depth in the tree",
-        _depths,
+        lambda parse: _bucketed(parse, depths(parse.parents), _DEPTHS, _DEPTH_NAMES),
         "depth: number of arcs from the root to the word",
         unit="arcs",
         order=[*_DEPTH_NAMES, PUNCTUATION],
@@ -241,9 +237,7 @@ def by_trees(
     return groups, f"trees: {', '.join(names)}"
 
 
-def tree_labels(
-    kind: TreeLabel, text: TokenizedText, lines: Sequence[str], parses: Sequence[Parse]
-) -> Labels:
+def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Texts, parses: Trees) -> Labels:
     """Label the words of a text by the trees of its lines.
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
@@ -269,7 +263,7 @@ def group_words(
     numbers = {name: number for number, name in enumerate(names)}
 
     def number_all(labels: Labels) -> IntArray:
-        return np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+        return int_array(numbers.get(label, -1) for label in labels)
 
     by, of_translations = f"{kind.name} of the {side} word", list(map(number_all, translated))
     return WordGroups(by, kind.unit, names, number_all(words), of_translations, kind.about, side)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from synmt.analysis.words.texts import Lines
-from synmt.arrays import Strings
+from synmt.arrays import Strings, Texts
 from synmt.reporting.values import Column, Table, count_column, text_column
 
 LONGEST = 4
@@ -121,7 +121,7 @@ def compare_ngrams(
     return more, less
 
 
-def _ngrams(words: Sequence[str]) -> Counter[Strings]:
+def _ngrams(words: Texts) -> Counter[Strings]:
     counts = Counter()
     for size in range(1, LONGEST + 1):
         counts.update(zip(*(words[start:] for start in range(size)), strict=False))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-
-import numpy as np
 
 from synmt.analysis.answers import differences_in_words
 from synmt.analysis.groups.results import CAPTION, draw_results
@@ -16,6 +13,7 @@ from synmt.analysis.words.alignments import by_aligned_words, find_alignments
 from synmt.analysis.words.grouping import TREE_LABELS, by_frequency, by_trees
 from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
+from synmt.arrays import Texts, int_pairs
 from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import check_plot, save_figure
@@ -73,14 +71,14 @@ def _read_kinds(text: str) -> list[str]:
     return list(dict.fromkeys(kinds))
 
 
-def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> list[list[Table]]:
+def _tabulate(options: WordOptions, texts: WordTexts, kinds: Texts) -> list[list[Table]]:
     """Make the tables of each kind of groups, with remarks on alignments of the source and on
     trees."""
     # without a side, trees are those of the source, which every syntactic system parses
     side = options.side or "source"
     direct = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
     carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if ALIGNED in kind]
-    pairs, aligned = np.zeros((0, 2), dtype=np.int64), ""
+    pairs, aligned = int_pairs([]), ""
     # without a side, frequencies are those of target words
     of_source = kinds if options.side else direct
     if carried or (of_source and side == "source"):

@@ -21,13 +21,13 @@ from typing import TypeVar
 import numpy as np
 
 from synmt.analysis.inputs import Translations
-from synmt.arrays import BoolArray, IntArray, Side
+from synmt.arrays import BoolArray, IntArray, Side, Texts, int_array
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.sacrebleu import tokenize_words
 
-Lines = Sequence[Sequence[str]]
+Lines = Sequence[Texts]
 """The words of each sentence."""
 
 _T = TypeVar("_T")
@@ -126,7 +126,7 @@ class WordTexts(Translations):
         return {system.name: list(islice(rest, len(system.seeds))) for system in self.systems}
 
 
-def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
+def tokenize(lines: Texts, options: MetricOptions) -> TokenizedText:
     """Cut lines into words, in lower case if the options ignore case."""
     words = tokenize_words(lines, options.tokenize)
     return TokenizedText(
@@ -144,12 +144,12 @@ def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray
         for place, word in enumerate(others, start):
             places[word].append(place)
         matches += [places[word].pop(0) if places[word] else -1 for word in words]
-    return np.array(matches, dtype=np.int64)
+    return int_array(matches)
 
 
 def found_words(matches: IntArray, words: int) -> BoolArray:
     """Find the words of the reference that some word of the translation matches: (M,) ->
     (words,)."""
-    is_found = np.zeros(words, dtype=np.bool_)
+    is_found = np.zeros(words, dtype=bool)
     is_found[matches[matches >= 0]] = True
     return is_found

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from synmt.arrays import Texts
 from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
@@ -39,7 +40,7 @@ from synmt.reporting.values import (
     text_column,
 )
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, Trees
 
 _logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class ContrastOptions(ModelOptions):
     """
 
     models: Sequence[Path]
-    contrast: Sequence[str]
+    contrast: Texts
     parses: Path | None = None
     samples: int = SAMPLES
     seed: int = SEED
@@ -152,7 +153,7 @@ def compared(scores: Sequence[tuple[float, int]], *, truncated: bool = False) ->
 def decide(
     translator: Translator,
     contrast_set: ContrastSet,
-    trees: Sequence[Parse] | None = None,
+    trees: Trees | None = None,
 ) -> list[Decision]:
     """Score the translations of every contrast by a model.
 
@@ -205,7 +206,7 @@ def _order(group: str) -> tuple[float, str]:
 
 def accuracy_table(
     by: str,
-    groups: Sequence[str],
+    groups: Texts,
     contrasts: Sequence[Contrast],
     decisions: Mapping[str, Sequence[Decision]],
     *,

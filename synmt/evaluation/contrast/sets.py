@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import Strings, Values
+from synmt.arrays import Strings, Texts, Values
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import read_aligned, read_table
 from synmt.files.reading import open_binary
@@ -98,7 +98,7 @@ class _Entry:
     tree: Parse | None = None
 
 
-def read_contrasts(names: Sequence[str]) -> ContrastSet:
+def read_contrasts(names: Texts) -> ContrastSet:
     """Read sets and join them; if there are several, contrasts are also grouped by set.
 
     Contrasts whose translations differ in white space only are left out, with a warning.
