@@ -21,7 +21,7 @@ from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, count_reasons
 from synmt.data.text_pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, truncate
 from synmt.files.schemas import TextFacts
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.parallel.engine import in_shards, with_number
 from synmt.parallel.processes import process_count
 from synmt.recipe.corpus import SplitFiles
@@ -61,8 +61,7 @@ def write_shards(
     with progress(what, lines, "lines") as advance:
         advance(lines - left)
         for shard, content in in_shards(numbered, state, shards, workers, where=where):
-            with write_atomically(paths[shard], binary=True) as stream:
-                stream.write(content)
+            write_content(paths[shard], content)
             advance(min(left, SHARD_LINES))
             left -= SHARD_LINES
 

@@ -33,7 +33,7 @@ from synmt.data.vocabulary_training import draw_lines, train_vocabulary
 from synmt.errors import SynmtError
 from synmt.files.checksums import write_last
 from synmt.files.reading import count_lines, fingerprint, stored_sha256
-from synmt.files.writing import locked, write_atomically
+from synmt.files.writing import locked, write_content
 from synmt.parallel.engine import started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
@@ -119,8 +119,7 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
     path, languages = folder / KEPT_FILE, (corpus.source, corpus.target)
     if not path.exists():
         codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
-        with write_atomically(path, binary=True) as stream:
-            stream.write(table_bytes({"reason": pa.array(codes)}, {"format": FORMAT}))
+        write_content(path, table_bytes({"reason": pa.array(codes)}, {"format": FORMAT}))
     _check_left(corpus, count_reasons(ArrowTable(path).numbers("reason")))
 
 

@@ -20,7 +20,7 @@ from sentencepiece import SentencePieceProcessor
 from synmt.arrays import IntArray, IntPairs, Side, int_pairs
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.parallel.threads import threads
 
 PAD, UNK, BOS, EOS = range(4)
@@ -89,8 +89,7 @@ class Vocabulary(ABC):
     def save(self, folder: Path, name: str) -> None:
         """Store the vocabulary as `name.model` (SentencePiece), `name.table.model` or
         `name.words`."""
-        with write_atomically(folder / (name + self.suffix), binary=True) as stream:
-            stream.write(self.to_bytes())
+        write_content(folder / (name + self.suffix), self.to_bytes())
 
     @staticmethod
     def load(folder: Path, name: str) -> Vocabulary:

@@ -20,7 +20,7 @@ from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import fingerprint, stored_sha256
-from synmt.files.writing import is_stream, write_atomically
+from synmt.files.writing import is_stream, write_content
 from synmt.parallel.engine import cluster_in_use, in_order, versions
 from synmt.parallel.processes import Pool, can_fork, inherited, process_count
 from synmt.run_folder import find_run
@@ -157,9 +157,8 @@ class FinishedWindows:
 
     def write(self, window: list[Request], translations: list[Translation]) -> None:
         """Write the translations of a window."""
-        with write_atomically(self._path(window)) as out:
-            # a quarter of the time of `asdict`, which copies every number
-            out.write(json.dumps(translations, default=vars))
+        # a quarter of the time of `asdict`, which copies every number
+        write_content(self._path(window), json.dumps(translations, default=vars))
 
     def _path(self, window: list[Request]) -> Path:
         return self.folder / fingerprint(self.job, pickle.dumps(window))

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -44,6 +44,24 @@ def write_atomically(
             text = io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
             yield text
             text.detach()
+
+
+def write_content(path: Path, content: str | bytes) -> None:
+    """Write a whole file as `write_atomically` does."""
+    with write_atomically(path, binary=isinstance(content, bytes)) as stream:
+        stream.write(content)
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines as `write_atomically` does."""
+    with write_atomically(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file as `write_atomically` writes."""
+    with write_atomically(target, binary=True) as out, open(source, "rb") as stream:
+        shutil.copyfileobj(stream, out)
 
 
 def write_output(path: Path | None) -> contextlib.AbstractContextManager[IO[str]]:
@@ -112,8 +130,7 @@ def is_stream(path: Path) -> bool:
 
 def write_json(path: Path, values: Any, **options: Any) -> None:
     """Write plain data atomically, with the options of `json.dumps`."""
-    with write_atomically(path) as stream:
-        stream.write(json.dumps(values, **options) + "\n")
+    write_content(path, json.dumps(values, **options) + "\n")
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from synmt.errors import UsageError, listed
 from synmt.files.checksums import RECORD, recording, verify, verify_file
 from synmt.files.own_code import changed_code, own_code
 from synmt.files.reading import stored_sha256
-from synmt.files.writing import UNFINISHED, remove, write_atomically
+from synmt.files.writing import UNFINISHED, copy_file, remove
 from synmt.model.weights import average_weights
 from synmt.recipe.load import recipe_differences, recipe_values
 from synmt.recipe.schema import Recipe
@@ -132,8 +131,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     remove(run.folder / RECORD)
     for side, tokenizer in prepared.tokenizers.items():
         if tokenizer.truecaser is not None:
-            with write_atomically(case_model(run.folder, side), binary=True) as out:
-                out.write(tokenizer.truecaser.path.read_bytes())
+            copy_file(tokenizer.truecaser.path, case_model(run.folder, side))
 
 
 def remove_leftovers(run: Run) -> None:
@@ -157,8 +155,7 @@ def write_final_weights(run: Run, recipe: Recipe) -> None:
             average_weights([folder / "model.safetensors" for folder in last], average)
         weights = run.weights_of(settings.use)
         verify_file(weights, large=True)
-        with write_atomically(run.weights, binary=True) as out, open(weights, "rb") as stream:
-            shutil.copyfileobj(stream, out)
+        copy_file(weights, run.weights)
 
 
 def finish_run(run: Run, step: int) -> None:

@@ -13,7 +13,7 @@ from synmt.arrays import json_text
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.schemas import LogLine
-from synmt.files.writing import reporting_os_errors, without_link, write_atomically
+from synmt.files.writing import reporting_os_errors, without_link, write_lines
 from synmt.recipe.schema import TrainingRecipe
 
 
@@ -189,8 +189,7 @@ def _drop_after(path: Path, step: int) -> None:
             record = parse_json(line, LogLine, where=str(path))
             if record["step"] <= step and record["kind"] != "end":
                 lines_to_keep.append(line)
-    with write_atomically(path) as out:
-        out.writelines(f"{line}\n" for line in lines_to_keep)
+    write_lines(path, lines_to_keep)
 
 
 def _tensorboard(folder: Path, resumed_at: int) -> Any:
