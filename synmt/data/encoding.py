@@ -13,12 +13,12 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from synmt.arrays import BoolArray, Values
+from synmt.arrays import BoolArray, Pair, Values
 from synmt.corpora.corpus import CorpusPart, part_tags, tags_of_lines
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, count_reasons
-from synmt.data.text_pairs import Pair, PairChunk, read_chunks
+from synmt.data.text_pairs import PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, truncate
 from synmt.files.schemas import TextFacts
 from synmt.files.writing import write_content

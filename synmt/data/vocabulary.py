@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
-from synmt.arrays import IntArray, IntPairs, Side, int_pairs
+from synmt.arrays import IntArray, IntPairs, Pair, Side, int_pairs
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.writing import write_content
@@ -235,7 +235,7 @@ class PieceTable(SentencePieces):
         return [self._numbers.get(piece, UNK) for piece in ([code, *pieces] if code else pieces)]
 
 
-def _split_code(text: str) -> tuple[str, str]:
+def _split_code(text: str) -> Pair:
     """Split a text into the code of its target language, such as `>>deu<<`, and the rest."""
     code = re.match(">>.*?<<", text)
     return (code[0], text[code.end() :]) if code else ("", text)

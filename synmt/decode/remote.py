@@ -7,7 +7,7 @@ import json
 import math
 import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,6 +15,7 @@ from itertools import tee
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from synmt.arrays import Facts
 from synmt.decode.inputs import Request
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
@@ -55,7 +56,7 @@ class SharedTranslator:
     here: Translator | None
     window: int
     runs: tuple[Path, ...] = ()
-    loading: Mapping[str, Any] = field(default_factory=dict)
+    loading: Facts = field(default_factory=dict)
     processes: int = 1
     pool: Pool | None = None
     parses: bool = False
@@ -83,7 +84,7 @@ def _work_there(work: Callable[[Translator, T], R], shared: SharedTranslator, it
 def shared_translator(
     translator: Translator,
     runs: Sequence[Path],
-    loading: Mapping[str, Any],
+    loading: Facts,
     *,
     lines: int | None,
     has_trees: bool = False,
@@ -166,7 +167,7 @@ class FinishedWindows:
 
 @contextmanager
 def finished_windows(
-    output: Path | None, runs: Sequence[Path], loading: Mapping[str, Any]
+    output: Path | None, runs: Sequence[Path], loading: Facts
 ) -> Iterator[FinishedWindows | None]:
     """Provide the folder next to an output, which is removed at the end of the block; None if there
     is no output file.

@@ -16,6 +16,8 @@ from typing import IO, Any, BinaryIO
 
 from synmt.errors import SynmtError
 
+AnyPath = str | Path
+"""A path as a program may give it."""
 UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the
 finished one."""
@@ -23,7 +25,7 @@ finished one."""
 
 @contextlib.contextmanager
 def write_atomically(
-    path: str | Path, *, binary: bool = False, packed: bool = False, follow: bool = False
+    path: AnyPath, *, binary: bool = False, packed: bool = False, follow: bool = False
 ) -> Iterator[IO]:
     r"""Open a file that gets its name only if the block ends without an error (write, fsync,
     rename).
@@ -134,7 +136,7 @@ def write_json(path: Path, values: Any, **options: Any) -> None:
 
 
 @contextlib.contextmanager
-def write_folder_atomically(path: str | Path) -> Iterator[Path]:
+def write_folder_atomically(path: AnyPath) -> Iterator[Path]:
     """Provide a folder to fill. It replaces an older one, or a link, if the block ends without
     error."""
     path = Path(path)
@@ -157,7 +159,7 @@ def remove(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def reporting_os_errors(path: str | Path) -> Iterator[None]:
+def reporting_os_errors(path: AnyPath) -> Iterator[None]:
     """Turn operating system errors, such as a full disk, into a SynmtError that names the path."""
     try:
         yield

@@ -22,7 +22,14 @@ from typing import Any, BinaryIO, Literal
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import Amount, Count, read_json
 from synmt.files.reading import read_available_lines, read_lines, sha256
-from synmt.files.writing import locked, write_atomically, write_content, write_json, write_lines
+from synmt.files.writing import (
+    AnyPath,
+    locked,
+    write_atomically,
+    write_content,
+    write_json,
+    write_lines,
+)
 from synmt.parallel.engine import in_shards
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import StanzaParser
@@ -64,8 +71,8 @@ class ParseProgress:
 
 
 def parse_file(
-    source: str | Path,
-    target: str | Path,
+    source: AnyPath,
+    target: AnyPath,
     parser: StanzaParser,
     *,
     workers: int | None = None,

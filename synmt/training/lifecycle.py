@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 import torch
 
 from synmt import __version__
+from synmt.arrays import Values
 from synmt.errors import UsageError, listed
 from synmt.files.checksums import RECORD, recording, verify, verify_file
 from synmt.files.own_code import changed_code, own_code
@@ -106,7 +106,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     if any(before.get(key, value) != value for key, value in reads.items()):
         what = "the text, or the parser of its trees, has changed since this run was started"
         raise another_run(run, recipe, what)
-    facts: dict[str, Any] = {}
+    facts: Values = {}
     if not before or run.recipe() != recipe:
         if before:
             # first: if this is interrupted, a run that has finished has not done so with the new

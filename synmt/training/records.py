@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from synmt.arrays import json_text
+from synmt.arrays import Pair, Values, json_text
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.schemas import LogLine
@@ -76,7 +76,7 @@ class ValidationScores:
 
     scores: dict[str, float]
     criterion: float
-    samples: Sequence[tuple[str, str]] = ()
+    samples: Sequence[Pair] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class ValidationRecord:
     best: bool
     decays: int = 0
     scores: dict[str, float] = field(default_factory=dict)
-    samples: Sequence[tuple[str, str]] = ()
+    samples: Sequence[Pair] = ()
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Log:
             self._board.flush()
 
 
-def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
+def _numbers(record: Values) -> list[tuple[str, float]]:
     flat = {**record, **record.get("losses", {}), **record.get("scores", {})}
     return [
         (name, float(value))
