@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from synmt.arrays import BoolArray, Pair, Values
+from synmt.arrays import Array, BoolArray, Pair, Values
 from synmt.corpora.corpus import CorpusPart, part_tags, tags_of_lines
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
@@ -80,6 +80,11 @@ def encoding_processes(lines: int) -> int:
     return process_count(-(-lines // SHARD_LINES)) if lines > _FEW_LINES else 1
 
 
+def kept_reasons(folder: Path) -> Array:
+    """Read the index in REASONS of every pair of train: (lines,)."""
+    return ArrowTable(folder / KEPT_FILE).numbers("reason")
+
+
 def remove_unfinished(folder: Path) -> None:
     """Remove temporary files that a killed process left."""
     for path in folder.glob(".*"):
@@ -118,7 +123,7 @@ class Encoder:
         for shard, chunk in enumerate(read_chunks(text, SHARD_LINES)):
             is_kept = np.ones(len(chunk), dtype=bool)
             if self.split == "train":
-                reasons = ArrowTable(paths[shard].with_name(KEPT_FILE)).numbers("reason")
+                reasons = kept_reasons(paths[shard].parent)
                 is_kept = reasons[chunk.first :][: len(chunk)] == KEPT
             if not paths[shard].exists():
                 yield shard, (chunk, is_kept)
@@ -173,8 +178,7 @@ def summarize(folder: Path, split: str, lines: int) -> Values:
     shards = [table.facts for table in tables]
     reasons = Counter[str]()
     if split == "train":
-        codes = ArrowTable(folder / KEPT_FILE).numbers("reason")
-        reasons.update({**count_reasons(codes), "kept": 0})
+        reasons.update({**count_reasons(kept_reasons(folder)), "kept": 0})
     for facts in shards:
         reasons.update(facts["reasons"])
     summary = {

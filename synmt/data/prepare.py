@@ -16,12 +16,13 @@ import pyarrow as pa
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
-from synmt.data.arrow import ArrowTable, table_bytes
+from synmt.data.arrow import table_bytes
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import (
     KEPT_FILE,
     Encoder,
     encoding_processes,
+    kept_reasons,
     remove_unfinished,
     summarize,
 )
@@ -120,7 +121,7 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
     if not path.exists():
         codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
         write_content(path, table_bytes({"reason": pa.array(codes)}, {"format": FORMAT}))
-    _check_left(corpus, count_reasons(ArrowTable(path).numbers("reason")))
+    _check_left(corpus, count_reasons(kept_reasons(folder)))
 
 
 def _check_left(corpus: Corpus, counts: Mapping[str, int]) -> None:
@@ -141,7 +142,7 @@ def _learn_vocabularies(
     missing = {name for name in names.values() if not any(folder.glob(f"{name}.*"))}
     if not missing:
         return
-    is_kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
+    is_kept = kept_reasons(folder) == KEPT
     workers = encoding_processes(lines)
     with progress("prepare: vocabulary", lines, "lines") as advance:
         for name in sorted(missing):
