@@ -182,7 +182,7 @@ def explain(
     model, tree = loaded.model, known.tree
     with capture(model, ("attention", "cross", "gates")) as captured:
         memory = loaded.encode([source])
-        [forced] = force(model, memory, [np.array(candidate.pieces, dtype=np.int32)])
+        [forced] = force(model, memory, [candidate.pieces])
     words = whitespace_words(known.line) if tree is None else tree.spans  # (W, 2)
     written = whitespace_words(candidate.text)  # (V, 2)
     spans = piece_spans(candidate.pieces, loaded.target)  # (T, 2)
