@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,10 +19,14 @@ DoubleArray = npt.NDArray[np.float64]
 
 Values = dict[str, Any]
 """Values by their names, as an object of JSON has them."""
+Facts = Mapping[str, Any]
+"""Values that are only read."""
 Strings = tuple[str, ...]
 """Texts in their order."""
 Texts = Sequence[str]
 """Texts to read, in their order: lines, words or names."""
+Pair = tuple[str, str]
+"""Two languages, a sentence in each of them, or other texts that belong together."""
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")

@@ -18,7 +18,7 @@ import typer
 
 from synmt.cli import console
 from synmt.errors import SynmtError, naming_lack_of_memory
-from synmt.files.writing import discard_unwritten, open_streams
+from synmt.files.writing import AnyPath, discard_unwritten, open_streams
 from synmt.options import Option
 
 INTERRUPTED = 130
@@ -63,7 +63,7 @@ def loading() -> Iterator[None]:
         gc.enable()
 
 
-def is_run(path: str | Path) -> bool:
+def is_run(path: AnyPath) -> bool:
     """Return whether an argument names a run folder, which `--run` may name instead."""
     return str(path).startswith("hf:") or os.path.isfile(os.path.join(path, "run.json"))
 

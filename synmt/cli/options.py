@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
-from types import UnionType
+from types import SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
@@ -170,12 +170,7 @@ def command(
         with allowing_code(values["allow_code"]):
             for name, record in records.items():
                 # what was not typed, and has no default, has that of the record
-                chosen = {
-                    declaration.name: values[declaration.name] for declaration in declared(record)
-                }
-                arguments[name] = record(
-                    **{option: value for option, value in chosen.items() if value is not None}
-                )
+                arguments[name] = filled(record, SimpleNamespace(**values))
             function(**{name: arguments[name] for name in kinds if name != "return"})
 
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
@@ -204,6 +199,14 @@ def filled(record: Callable[..., T], options: Any, **others: Any) -> T:
     values = {name: getattr(options, name, None) for name in get_type_hints(record)}
     with_value = {name: value for name, value in values.items() if value is not None}
     return record(**with_value, **others)
+
+
+def refuse_typed(typed: Typed, names: Iterable[str], what: str, *, do: str) -> None:
+    """Raise UsageError if the user typed one of these options; `what` is what the message says of
+    it."""
+    for name in names:
+        if name in typed:
+            raise UsageError(f"{typed[name]} {what}", do=do)
 
 
 def piped(values: Mapping[str, Any]) -> list[str]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, Cluster, Device
-from synmt.cli.options import TableOptions, Typed, command
-from synmt.errors import UsageError
+from synmt.cli.options import TableOptions, Typed, command, refuse_typed
 from synmt.files.writing import is_stream
 from synmt.options import Option
 
@@ -112,17 +111,14 @@ def parse(options: ParseArguments, tables: TableOptions, typed: Typed) -> None:
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.data import parser_model
 
-    for name in _FOR_TEXT if options.gold else ():
-        if name in typed:
-            raise UsageError(f"{typed[name]} does not apply to --gold", do="Leave one of them out")
-    for name in () if options.gold else ("kind", "as_json"):
-        if name in typed:
-            raise UsageError(f"{typed[name]} needs --gold", do="Trees are always CoNLL-U")
+    if options.gold:
+        refuse_typed(typed, _FOR_TEXT, "does not apply to --gold", do="Leave one of them out")
+    else:
+        refuse_typed(typed, ("kind", "as_json"), "needs --gold", do="Trees are always CoNLL-U")
     output = None if str(options.output) == "-" else options.output
     in_shards = output is not None and not is_stream(output)
-    for name in () if in_shards else _FOR_FILES:
-        if name in typed:
-            raise UsageError(f"{typed[name]} needs an output file", do="Add `-o FILE`")
+    if not in_shards:
+        refuse_typed(typed, _FOR_FILES, "needs an output file", do="Add `-o FILE`")
     if parser_model(options.model, options.language) == "official":
         fetch(options.language, options.package)
     parser = StanzaParser(

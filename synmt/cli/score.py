@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from synmt.cli import console
 from synmt.cli.command import DEVICES, PARSERS, WEIGHTS, Cluster
-from synmt.cli.options import TableOptions, Typed, command, filled, piped
+from synmt.cli.options import TableOptions, Typed, command, filled, piped, refuse_typed
 from synmt.errors import UsageError
 from synmt.options import Option
 
@@ -211,11 +211,9 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
 def _check(options: ScoreArguments, typed: Typed) -> None:
     """Refuse options that do not apply to the task, and a task that lacks some."""
     task = "--contrast" if options.contrast else "--target" if options.target else ""
-    for name in _FOR_TRANSLATIONS if task else _FOR_MODELS:
-        if name in typed:
-            what = f"{typed[name]} does not apply to {task or 'translations'}"
-            do = "Leave it out" if task else "Let models score texts by --target or --contrast"
-            raise UsageError(what, do=do)
+    names = _FOR_TRANSLATIONS if task else _FOR_MODELS
+    do = "Leave it out" if task else "Let models score texts by --target or --contrast"
+    refuse_typed(typed, names, f"does not apply to {task or 'translations'}", do=do)
     if options.contrast and options.target:
         raise UsageError("--target does not apply to --contrast", do="Leave one of them out")
     if task and not options.runs:

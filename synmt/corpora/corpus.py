@@ -10,10 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from synmt.arrays import IntArray, Strings
+from synmt.arrays import IntArray, Pair, Strings
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import cache_folder
 from synmt.recipe.corpus import SplitFiles
+
+Splits = dict[str, SplitFiles]
+"""Texts by the names of their splits, or by other keys."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,10 @@ class Corpus:
     target: str
     train: SplitFiles
     valid: SplitFiles
-    test: dict[str, SplitFiles]
+    test: Splits
     parts: tuple[CorpusPart, ...] = ()
 
-    def splits(self) -> dict[str, SplitFiles]:
+    def splits(self) -> Splits:
         """Return train, valid and every test set by name."""
         return {"train": self.train, "valid": self.valid, **self.test}
 
@@ -90,7 +93,7 @@ def files_in(folders: list[Path], split: str, source: str, target: str) -> Split
     )
 
 
-def side_names(stem: str, source: str, target: str) -> tuple[str, str]:
+def side_names(stem: str, source: str, target: str) -> Pair:
     """Name the files of both sides: train.en and train.de, or train.source.en and train.target.en
     in one language."""
     if source == target:

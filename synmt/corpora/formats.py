@@ -19,14 +19,12 @@ from itertools import zip_longest
 from typing import Any, BinaryIO, TypeVar
 from xml.etree.ElementTree import iterparse
 
+from synmt.arrays import Pair
 from synmt.corpora.archives import Packed
 from synmt.corpora.mtdata_index import same_language
 from synmt.errors import SynmtError
 from synmt.files.reading import LONGEST, raw_lines, too_long
 from synmt.reporting.progress import progress
-
-Pair = tuple[str, str]
-"""Two languages, or a sentence in each of them."""
 
 _Item = TypeVar("_Item")
 _Pairs = Iterator[Pair]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from synmt.arrays import Strings
-from synmt.corpora.corpus import files_in, in_any, side_names
+from synmt.corpora.corpus import Splits, files_in, in_any, side_names
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.public_text import test_name
 from synmt.errors import SynmtError, UsageError, all_in_one
@@ -88,14 +88,14 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> Strings:
     return tuple(named_tests(recipe))
 
 
-def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
+def local_tests(recipe: CorpusRecipe, source: str, target: str) -> Splits:
     """Name the files of the test sets that are the user's own, which may change; without checking
     that they exist."""
     if recipe.folder is None or recipe.test:
         return {
             name: files for name, item in named_tests(recipe).items() if (files := item.files())
         }
-    test_sets: dict[str, SplitFiles] = {}
+    test_sets: Splits = {}
     for name in test_names(recipe, source, target):
         with suppress(SynmtError):
             test_sets[name] = files_in([recipe.folder], name, source, target)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from synmt.arrays import Strings
+from synmt.arrays import Pair, Strings
 from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import corpus_folders
 from synmt.corpora.download import RemoteFile, local_path
-from synmt.corpora.formats import Pair, one_line, read_fields, read_pairs
+from synmt.corpora.formats import one_line, read_fields, read_pairs
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.recipe.yaml_text import load_yaml
 

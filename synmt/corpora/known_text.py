@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synmt.arrays import Strings
+from synmt.arrays import Pair, Strings
 from synmt.corpora.corpus import corpus_folders, files_in, in_any
 from synmt.corpora.download import RemoteFile
-from synmt.corpora.formats import Pair, with_progress
+from synmt.corpora.formats import with_progress
 from synmt.corpora.known import KnownCorpus, SplitPlan, cleaned, known_corpus, split_of
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, sha256

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from typing_extensions import TypedDict
 
-from synmt.arrays import BoolArray
+from synmt.arrays import BoolArray, Pair
 from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import CorpusPart, side_names
-from synmt.corpora.formats import Pair, zipped
+from synmt.corpora.formats import zipped
 from synmt.corpora.public_text import FACTS, write_pairs
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import Count, read_cached_json

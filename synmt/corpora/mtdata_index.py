@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import Strings, Values
+from synmt.arrays import Pair, Strings, Values
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile
 from synmt.errors import SynmtError, UsageError, did_you_mean
@@ -49,7 +49,7 @@ class IndexEntry:
     columns: those of the languages in a table, counted from 0.
     """
 
-    languages: tuple[str, str]
+    languages: Pair
     files: tuple[RemoteFile, ...]
     names: Strings
     form: str

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import Values
+from synmt.arrays import Pair, Values
 from synmt.corpora.archives import Packed
 from synmt.corpora.corpus import side_names
 from synmt.corpora.download import RemoteFile, local_path
-from synmt.corpora.formats import Pair, read_pairs, with_progress, zipped
+from synmt.corpora.formats import read_pairs, with_progress, zipped
 from synmt.corpora.mtdata_index import IndexEntry, find_entry, looks_like_id, same_language
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.reading import cache_folder, read_lines

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from synmt.corpora.corpus import Corpus, CorpusPart
+from synmt.corpora.corpus import Corpus, CorpusPart, Splits
 from synmt.corpora.download import (
     RemoteFile,
     download_all,
@@ -94,13 +94,13 @@ def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[Estimate]:
     return steps
 
 
-def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
+def local_texts(recipe: CorpusRecipe, source: str, target: str) -> Splits:
     """Find the texts to train and validate with by the keys of their items; those that are not here
     are left out.
 
     Corpora with an id of mtdata or sacreBLEU never change, so they are also left out.
     """
-    files_of_split: dict[str, SplitFiles] = {}
+    files_of_split: Splits = {}
     with suppress(SynmtError):
         for key, item in items_by_key(spelled_out(recipe, source, target)).items():
             split = key.partition(".")[0]

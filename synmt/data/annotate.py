@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from synmt.arrays import SIDES, IntArray, Side, Strings, Values
+from synmt.arrays import SIDES, Facts, IntArray, Side, Strings, Values
 from synmt.corpora.corpus import CorpusPart, tags_of_lines
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable
@@ -42,7 +41,7 @@ _LEAST = 2
 too."""
 
 
-def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
+def annotation_name(side: Side, parser: Facts) -> str:
     """Name the annotation of a side; `parser` describes its parser by values that fit into JSON."""
     return f"parse-{side}-{fingerprint(json.dumps(parser, sort_keys=True))}"
 
@@ -58,7 +57,7 @@ def annotate(
     corpus: Corpus,
     parses: Mapping[str, Path],
     *,
-    parser: Mapping[str, Any],
+    parser: Facts,
     side: Side = "source",
     arcs: bool = False,
     whole: bool = False,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, DTypeLike
 from pyarrow import ipc
 
-from synmt.arrays import Array, Values
+from synmt.arrays import Array, Facts, Values
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
 
@@ -46,7 +46,7 @@ def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values.astype(kind)))
 
 
-def table_bytes(columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> bytes:
+def table_bytes(columns: Mapping[str, pa.Array], facts: Facts) -> bytes:
     """Make the content of a file of columns."""
     stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
     schema = pa.schema([(name, column.type) for name, column in columns.items()], metadata=stored)

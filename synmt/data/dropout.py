@@ -114,7 +114,7 @@ class Merges:
                 if left in numbers and right in numbers:
                     ranks[numbers[left] * len(spelled) + numbers[right]] = rank
         # the last pair is found for all that are not there
-        self._pairs = np.array([*sorted(ranks), np.iinfo(np.int64).max])
+        self._pairs = np.array([*sorted(ranks), _NONE])
         self._ranks = np.array([*(ranks[pair] for pair in sorted(ranks)), _NONE])
         self._parts = [
             [numbers[c] for c in text] if piece in plain else [piece]

@@ -13,15 +13,15 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from synmt.arrays import BoolArray, Values
+from synmt.arrays import Array, BoolArray, Pair, Values
 from synmt.corpora.corpus import CorpusPart, part_tags, tags_of_lines
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, count_reasons
-from synmt.data.text_pairs import Pair, PairChunk, read_chunks
+from synmt.data.text_pairs import PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, truncate
 from synmt.files.schemas import TextFacts
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.parallel.engine import in_shards, with_number
 from synmt.parallel.processes import process_count
 from synmt.recipe.corpus import SplitFiles
@@ -61,8 +61,7 @@ def write_shards(
     with progress(what, lines, "lines") as advance:
         advance(lines - left)
         for shard, content in in_shards(numbered, state, shards, workers, where=where):
-            with write_atomically(paths[shard], binary=True) as stream:
-                stream.write(content)
+            write_content(paths[shard], content)
             advance(min(left, SHARD_LINES))
             left -= SHARD_LINES
 
@@ -79,6 +78,11 @@ def rows_of_missing(paths: Sequence[Path], rows: Iterator[T]) -> Iterator[tuple[
 def encoding_processes(lines: int) -> int:
     """Compute how many processes should make the shards of a number of lines."""
     return process_count(-(-lines // SHARD_LINES)) if lines > _FEW_LINES else 1
+
+
+def kept_reasons(folder: Path) -> Array:
+    """Read the index in REASONS of every pair of train: (lines,)."""
+    return ArrowTable(folder / KEPT_FILE).numbers("reason")
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -119,7 +123,7 @@ class Encoder:
         for shard, chunk in enumerate(read_chunks(text, SHARD_LINES)):
             is_kept = np.ones(len(chunk), dtype=bool)
             if self.split == "train":
-                reasons = ArrowTable(paths[shard].with_name(KEPT_FILE)).numbers("reason")
+                reasons = kept_reasons(paths[shard].parent)
                 is_kept = reasons[chunk.first :][: len(chunk)] == KEPT
             if not paths[shard].exists():
                 yield shard, (chunk, is_kept)
@@ -174,8 +178,7 @@ def summarize(folder: Path, split: str, lines: int) -> Values:
     shards = [table.facts for table in tables]
     reasons = Counter[str]()
     if split == "train":
-        codes = ArrowTable(folder / KEPT_FILE).numbers("reason")
-        reasons.update({**count_reasons(codes), "kept": 0})
+        reasons.update({**count_reasons(kept_reasons(folder)), "kept": 0})
     for facts in shards:
         reasons.update(facts["reasons"])
     summary = {

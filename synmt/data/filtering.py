@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from synmt.data.text_pairs import Pair, PairChunk, read_chunks
+from synmt.arrays import Pair
+from synmt.data.text_pairs import PairChunk, read_chunks
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
 from synmt.files.language import known_languages

@@ -8,8 +8,8 @@ file.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
+from synmt.arrays import Facts, Pair
 from synmt.files.reading import stored_sha256
 from synmt.recipe.corpus import SplitFiles
 
@@ -33,7 +33,7 @@ def hash_files(texts: Mapping[str, SplitFiles], read: Mapping[str, Collection[st
     }
 
 
-def recorded_inputs(info: Mapping[str, Any]) -> Inputs:
+def recorded_inputs(info: Facts) -> Inputs:
     """Read what run.json records; earlier versions recorded only the weights that a run started
     from."""
     inputs = {**info.get("inputs", {}), "init": info.get("init")}
@@ -45,7 +45,7 @@ def recorded_inputs(info: Mapping[str, Any]) -> Inputs:
     }
 
 
-def differences(first: Inputs, other: Inputs) -> Iterator[tuple[str, str]]:
+def differences(first: Inputs, other: Inputs) -> Iterator[Pair]:
     """Yield key and file of each input that differs; what only one of them knows is not
     compared."""
     for key in sorted(first.keys() & other.keys()):

@@ -16,12 +16,13 @@ import pyarrow as pa
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
-from synmt.data.arrow import ArrowTable, table_bytes
+from synmt.data.arrow import table_bytes
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import (
     KEPT_FILE,
     Encoder,
     encoding_processes,
+    kept_reasons,
     remove_unfinished,
     summarize,
 )
@@ -33,7 +34,7 @@ from synmt.data.vocabulary_training import draw_lines, train_vocabulary
 from synmt.errors import SynmtError
 from synmt.files.checksums import write_last
 from synmt.files.reading import count_lines, fingerprint, stored_sha256
-from synmt.files.writing import locked, write_atomically
+from synmt.files.writing import locked, write_content
 from synmt.parallel.engine import started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
@@ -119,9 +120,8 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
     path, languages = folder / KEPT_FILE, (corpus.source, corpus.target)
     if not path.exists():
         codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
-        with write_atomically(path, binary=True) as stream:
-            stream.write(table_bytes({"reason": pa.array(codes)}, {"format": FORMAT}))
-    _check_left(corpus, count_reasons(ArrowTable(path).numbers("reason")))
+        write_content(path, table_bytes({"reason": pa.array(codes)}, {"format": FORMAT}))
+    _check_left(corpus, count_reasons(kept_reasons(folder)))
 
 
 def _check_left(corpus: Corpus, counts: Mapping[str, int]) -> None:
@@ -142,7 +142,7 @@ def _learn_vocabularies(
     missing = {name for name in names.values() if not any(folder.glob(f"{name}.*"))}
     if not missing:
         return
-    is_kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
+    is_kept = kept_reasons(folder) == KEPT
     workers = encoding_processes(lines)
     with progress("prepare: vocabulary", lines, "lines") as advance:
         for name in sorted(missing):

@@ -34,7 +34,13 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_json
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.schemas import MixedFacts
-from synmt.files.writing import locked, write_atomically, write_folder_atomically, write_json
+from synmt.files.writing import (
+    locked,
+    write_atomically,
+    write_folder_atomically,
+    write_json,
+    write_lines,
+)
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe, ParserRecipe
 from synmt.recipe.schema import Recipe
@@ -170,8 +176,7 @@ def _write_corpus(
                 sources = (tree or line for line, (tree, _) in pairs)
             else:
                 sources = (tagged(line, TRANSLATION) for line in lines)
-            with write_atomically(unfinished / task_files.valid.source.name) as out:
-                out.writelines(f"{line}\n" for line in sources)
+            write_lines(unfinished / task_files.valid.source.name, sources)
     return task_files
 
 

@@ -8,12 +8,11 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
+from synmt.arrays import Pair
 from synmt.files.reading import decode_lines, open_binary, read_lines
+from synmt.files.writing import AnyPath
 from synmt.recipe.corpus import SplitFiles
-
-Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class PairChunk:
 
     first: int
     sides: tuple[bytes, bytes]
-    paths: tuple[str, str]
+    paths: Pair
 
     def __len__(self) -> int:
         # the end of the last line may be missing
@@ -58,7 +57,7 @@ def read_chunks(files: SplitFiles, size: int) -> Iterator[PairChunk]:
         yield PairChunk(number * size, sides, paths)
 
 
-def _blocks(path: str | Path, size: int) -> Iterator[bytes]:
+def _blocks(path: AnyPath, size: int) -> Iterator[bytes]:
     with open_binary(path) as stream:
         while block := b"".join(islice(stream, size)):
             yield block

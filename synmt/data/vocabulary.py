@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
-from synmt.arrays import IntArray, IntPairs, Side, int_pairs
+from synmt.arrays import IntArray, IntPairs, Pair, Side, int_pairs
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.parallel.threads import threads
 
 PAD, UNK, BOS, EOS = range(4)
@@ -89,8 +89,7 @@ class Vocabulary(ABC):
     def save(self, folder: Path, name: str) -> None:
         """Store the vocabulary as `name.model` (SentencePiece), `name.table.model` or
         `name.words`."""
-        with write_atomically(folder / (name + self.suffix), binary=True) as stream:
-            stream.write(self.to_bytes())
+        write_content(folder / (name + self.suffix), self.to_bytes())
 
     @staticmethod
     def load(folder: Path, name: str) -> Vocabulary:
@@ -236,7 +235,7 @@ class PieceTable(SentencePieces):
         return [self._numbers.get(piece, UNK) for piece in ([code, *pieces] if code else pieces)]
 
 
-def _split_code(text: str) -> tuple[str, str]:
+def _split_code(text: str) -> Pair:
     """Split a text into the code of its target language, such as `>>deu<<`, and the rest."""
     code = re.match(">>.*?<<", text)
     return (code[0], text[code.end() :]) if code else ("", text)

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import DoubleArray, IntArray, Values
 from synmt.decode.alignment import (
     Pair,
     attention_to_source,
@@ -94,7 +93,7 @@ class Explanation:
         drawing = TreeDrawing("", self.tree.parents, self.tree, notes)
         return draw_svg([drawing], embedded=embedded)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Values:
         """Return all of it in types of JSON; parents are counted from 1, and that of the root is
         0."""
         tree, gates = self.tree, self.gates
@@ -143,7 +142,7 @@ class Explanation:
         return f'<div style="overflow-x:auto">{self.svg()}</div><ol>{rows}</ol>'
 
 
-def _words(tree: Parse, probabilities: Sequence[float]) -> list[dict[str, Any]]:
+def _words(tree: Parse, probabilities: Sequence[float]) -> list[Values]:
     nothing = [None] * len(tree)
     columns = {
         "text": tree.words,
@@ -183,7 +182,7 @@ def explain(
     model, tree = loaded.model, known.tree
     with capture(model, ("attention", "cross", "gates")) as captured:
         memory = loaded.encode([source])
-        [forced] = force(model, memory, [np.array(candidate.pieces, dtype=np.int32)])
+        [forced] = force(model, memory, [candidate.pieces])
     words = whitespace_words(known.line) if tree is None else tree.spans  # (W, 2)
     written = whitespace_words(candidate.text)  # (V, 2)
     spans = piece_spans(candidate.pieces, loaded.target)  # (T, 2)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from synmt.arrays import DoubleArray, IntArray
-from synmt.data.vocabulary import BOS, EOS, PAD, IdArray, Vocabulary, word_of
+from synmt.data.vocabulary import BOS, EOS, PAD, Vocabulary, word_of
 from synmt.decode.alignment import (
     attention_to_source,
     best_pairs,
@@ -50,14 +50,13 @@ class ForcedDecoding:
 
 @torch.inference_mode()
 def force(
-    model: Seq2Seq, memory: Memory, targets: Sequence[IdArray], *, attention: bool = False
+    model: Seq2Seq, memory: Memory, targets: Sequence[Sequence[int]], *, attention: bool = False
 ) -> list[ForcedDecoding]:
     """Decode a target for each sentence of a memory; `attention` records cross-attention."""
     assert not model.training
-    pieces = [target.tolist() for target in targets]
     inputs, outputs = (
         pad_sequence([torch.tensor(row) for row in rows], True, PAD).to(memory.states.device)
-        for rows in ([[BOS, *row] for row in pieces], [[*row, EOS] for row in pieces])
+        for rows in ([[BOS, *row] for row in targets], [[*row, EOS] for row in targets])
     )  # (N, T)
     with capture(model, ("cross",) if attention else ()) as captured:
         states = model.decode(memory, inputs, model.syntax("target", {}))  # (N, T, D)
@@ -100,8 +99,7 @@ def rescore(
     batches: for each batch the sources of each model, as `Translator.read` yields them.
     """
     for batch in batches:
-        best = [translations[source.index].candidates[0] for source in batch[0]]
-        targets = [np.array(candidate.pieces, dtype=np.int32) for candidate in best]
+        targets = [translations[source.index].best.pieces for source in batch[0]]
         by_model = (
             force(loaded.model, loaded.encode(sources), targets, attention=attention)
             for loaded, sources in zip(models, batch, strict=True)

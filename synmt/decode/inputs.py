@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from synmt.arrays import IntArray, Side
+from synmt.arrays import IntArray, Pair, Side
 from synmt.data.corpus import Example, Tree
 from synmt.data.vocabulary import UNK, Vocabulary, word_of
 from synmt.errors import SynmtError
@@ -49,7 +49,7 @@ class Request:
     prefix: str = ""
     tree: Parse | None = None
     other_tree: Parse | None = None
-    fields: Sequence[tuple[str, str]] = ()
+    fields: Sequence[Pair] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def segment(
     vocabulary: Vocabulary,
     max_pieces: int,
     *,
-    tags: tuple[str, str] = ("", ""),
+    tags: Pair = ("", ""),
 ) -> Source:
     """Segment a line into pieces, at most `max_pieces` of them.
 

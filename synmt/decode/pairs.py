@@ -199,7 +199,7 @@ def _score_window(
             pieces=_PIECES * size,
         ):
             rows = torch.tensor([row for row, _, _ in part], device=memory.states.device)
-            ids = [pieces.ids[:longest] for _, _, pieces in part]
+            ids = [pieces.ids[:longest].tolist() for _, _, pieces in part]
             forced = force(loaded.model, sentences_of(memory, rows), ids)
             for (row, index, pieces), decoding in zip(part, forced, strict=True):
                 source, values = sources[row], decoding.log_probabilities

@@ -39,7 +39,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
-from synmt.arrays import SIDES, json_text
+from synmt.arrays import SIDES, Pair, Values, json_text
 from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.translation import Candidate, Translation
 from synmt.errors import SynmtError, plain_message
@@ -180,7 +180,7 @@ def _warn_renamed(*names: str) -> None:
     _logger.warning("fields of the input that the output has too are copied as %s", new)
 
 
-def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
+def _candidate_fields(candidate: Candidate) -> Values:
     return {
         "translation": candidate.text,
         "score": round(candidate.score, _DIGITS),
@@ -218,7 +218,7 @@ def _request(line: str, number: int, tokenizers: Tokenizers, *, where: str, tree
     return Request(words, number, prefix, parse, fields=tuple(_written(line)))
 
 
-def _written(line: str) -> Iterator[tuple[str, str]]:
+def _written(line: str) -> Iterator[Pair]:
     """Yield the names of an object's fields, and the values as they are written.
 
     Python's dictionaries lose a name that is repeated, and its numbers their digits.

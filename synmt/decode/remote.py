@@ -7,7 +7,7 @@ import json
 import math
 import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,12 +15,13 @@ from itertools import tee
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from synmt.arrays import Facts
 from synmt.decode.inputs import Request
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import fingerprint, stored_sha256
-from synmt.files.writing import is_stream, write_atomically
+from synmt.files.writing import is_stream, write_content
 from synmt.parallel.engine import cluster_in_use, in_order, versions
 from synmt.parallel.processes import Pool, can_fork, inherited, process_count
 from synmt.run_folder import find_run
@@ -55,7 +56,7 @@ class SharedTranslator:
     here: Translator | None
     window: int
     runs: tuple[Path, ...] = ()
-    loading: Mapping[str, Any] = field(default_factory=dict)
+    loading: Facts = field(default_factory=dict)
     processes: int = 1
     pool: Pool | None = None
     parses: bool = False
@@ -83,7 +84,7 @@ def _work_there(work: Callable[[Translator, T], R], shared: SharedTranslator, it
 def shared_translator(
     translator: Translator,
     runs: Sequence[Path],
-    loading: Mapping[str, Any],
+    loading: Facts,
     *,
     lines: int | None,
     has_trees: bool = False,
@@ -157,9 +158,8 @@ class FinishedWindows:
 
     def write(self, window: list[Request], translations: list[Translation]) -> None:
         """Write the translations of a window."""
-        with write_atomically(self._path(window)) as out:
-            # a quarter of the time of `asdict`, which copies every number
-            out.write(json.dumps(translations, default=vars))
+        # a quarter of the time of `asdict`, which copies every number
+        write_content(self._path(window), json.dumps(translations, default=vars))
 
     def _path(self, window: list[Request]) -> Path:
         return self.folder / fingerprint(self.job, pickle.dumps(window))
@@ -167,7 +167,7 @@ class FinishedWindows:
 
 @contextmanager
 def finished_windows(
-    output: Path | None, runs: Sequence[Path], loading: Mapping[str, Any]
+    output: Path | None, runs: Sequence[Path], loading: Facts
 ) -> Iterator[FinishedWindows | None]:
     """Provide the folder next to an output, which is removed at the end of the block; None if there
     is no output file.

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
 
+from synmt.arrays import Facts
 from synmt.decode.inputs import Trees
 from synmt.decode.loaded_model import LoadedModel
 from synmt.errors import SynmtError, UsageError, adding_advice
@@ -136,7 +136,7 @@ class TreeProvider:
         return trees
 
 
-def recorded_parser(identity: Mapping[str, Any] | None, device: str, *, arcs: bool) -> StanzaParser:
+def recorded_parser(identity: Facts | None, device: str, *, arcs: bool) -> StanzaParser:
     """Load the parser that made the training trees, and warn if it has changed since.
 
     arcs: whether the model reads arc probabilities.
@@ -160,7 +160,7 @@ def unknown_parser(*, where: str = "", do: str) -> UsageError:
     )
 
 
-def parser_difference(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str:
+def parser_difference(recorded: Facts, present: Facts) -> str:
     """Describe how the trees of two parsers may differ; empty if the parsers are the same, in
     whatever folders."""
     return ", ".join(

@@ -13,7 +13,7 @@ from typing import Any
 
 from synmt.errors import SynmtError
 from synmt.files.reading import read_lines, sha256
-from synmt.files.writing import UNFINISHED, write_atomically
+from synmt.files.writing import UNFINISHED, write_content
 
 RECORD = "checksums.sha256"
 
@@ -53,8 +53,7 @@ def write_last(folder: Path, name: str, values: Any, *patterns: str, **options: 
     of `json.dumps`."""
     text = json.dumps(values, **options) + "\n"
     _write(folder, hashes(folder, *patterns) | {name: hashlib.sha256(text.encode()).hexdigest()})
-    with write_atomically(folder / name) as out:
-        out.write(text)
+    write_content(folder / name, text)
 
 
 def verify(folder: Path, *, large: bool = False) -> None:
@@ -112,5 +111,4 @@ def as_text(digests: Mapping[str, str]) -> str:
 
 
 def _write(folder: Path, digests: Mapping[str, str]) -> None:
-    with write_atomically(folder / RECORD) as out:
-        out.write(as_text(digests))
+    write_content(folder / RECORD, as_text(digests))

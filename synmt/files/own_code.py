@@ -23,7 +23,7 @@ from types import ModuleType
 
 from synmt.errors import UsageError
 from synmt.files.reading import cache_folder
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 
 ALLOW = "SYNMT_ALLOW_CODE"
 """The environment variable that allows code, here and in the processes that this one starts."""
@@ -70,8 +70,7 @@ class OwnCode:
     def write(self, folder: Path) -> None:
         """Write a copy of the files."""
         for name, content in self.files.items():
-            with write_atomically(folder / name, binary=True) as out:
-                out.write(content)
+            write_content(folder / name, content)
 
 
 @contextmanager

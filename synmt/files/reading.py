@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from synmt.errors import SynmtError, UsageError
-from synmt.files.writing import write_json
+from synmt.files.writing import AnyPath, write_json
 
 _BEGINNING = 8192
 """Bytes that tell what a file is."""
@@ -62,7 +62,7 @@ _FORMATS = (
 ANY_FORMAT = frozenset(name for name, _, _ in _FORMATS)
 
 
-def read_lines(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[str]:
+def read_lines(path: AnyPath, *, allowed: Collection[str] = ()) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 text, without their ends; `-` is standard input, `.gz` is
     decompressed.
 
@@ -123,7 +123,7 @@ def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator
 
 
 @contextlib.contextmanager
-def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[BinaryIO]:
+def open_binary(path: AnyPath, *, allowed: Collection[str] = ()) -> Iterator[BinaryIO]:
     """Open a text for reading bytes; `-` is standard input, `.gz` is decompressed.
 
     allowed: formats that it may have; any other is refused (see `_FORMATS`).
@@ -159,7 +159,7 @@ def _refuse_other_formats(stream: Any, where: str, allowed: Collection[str]) -> 
             raise UsageError(f"this is {name}, not one sentence per line", where=where, do=do)
 
 
-def count_lines(path: str | Path, *, allowed: Collection[str] = ANY_FORMAT) -> int:
+def count_lines(path: AnyPath, *, allowed: Collection[str] = ANY_FORMAT) -> int:
     """Count the lines of a file as `read_lines` yields them."""
     number = 0
     with open_binary(path, allowed=allowed) as stream:
@@ -169,13 +169,13 @@ def count_lines(path: str | Path, *, allowed: Collection[str] = ANY_FORMAT) -> i
     return number
 
 
-def known_lines(path: str | Path) -> int | None:
+def known_lines(path: AnyPath) -> int | None:
     """Count the lines of a file; None for standard input (even if a file is named `-`) and pipes:
     it consumes them."""
     return count_lines(path) if str(path) != "-" and Path(path).is_file() else None
 
 
-def sha256(path: str | Path, *, unpacked: bool = False) -> str:
+def sha256(path: AnyPath, *, unpacked: bool = False) -> str:
     """Hash the bytes of a file; `unpacked` decompresses those of `.gz`."""
     with open_binary(path, allowed=ANY_FORMAT) if unpacked else open(path, "rb") as stream:
         digest = hashlib.sha256()

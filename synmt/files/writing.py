@@ -10,12 +10,14 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from synmt.errors import SynmtError
 
+AnyPath = str | Path
+"""A path as a program may give it."""
 UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the
 finished one."""
@@ -23,7 +25,7 @@ finished one."""
 
 @contextlib.contextmanager
 def write_atomically(
-    path: str | Path, *, binary: bool = False, packed: bool = False, follow: bool = False
+    path: AnyPath, *, binary: bool = False, packed: bool = False, follow: bool = False
 ) -> Iterator[IO]:
     r"""Open a file that gets its name only if the block ends without an error (write, fsync,
     rename).
@@ -44,6 +46,24 @@ def write_atomically(
             text = io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
             yield text
             text.detach()
+
+
+def write_content(path: Path, content: str | bytes) -> None:
+    """Write a whole file as `write_atomically` does."""
+    with write_atomically(path, binary=isinstance(content, bytes)) as stream:
+        stream.write(content)
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines as `write_atomically` does."""
+    with write_atomically(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file as `write_atomically` writes."""
+    with write_atomically(target, binary=True) as out, open(source, "rb") as stream:
+        shutil.copyfileobj(stream, out)
 
 
 def write_output(path: Path | None) -> contextlib.AbstractContextManager[IO[str]]:
@@ -112,12 +132,11 @@ def is_stream(path: Path) -> bool:
 
 def write_json(path: Path, values: Any, **options: Any) -> None:
     """Write plain data atomically, with the options of `json.dumps`."""
-    with write_atomically(path) as stream:
-        stream.write(json.dumps(values, **options) + "\n")
+    write_content(path, json.dumps(values, **options) + "\n")
 
 
 @contextlib.contextmanager
-def write_folder_atomically(path: str | Path) -> Iterator[Path]:
+def write_folder_atomically(path: AnyPath) -> Iterator[Path]:
     """Provide a folder to fill. It replaces an older one, or a link, if the block ends without
     error."""
     path = Path(path)
@@ -140,7 +159,7 @@ def remove(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def reporting_os_errors(path: str | Path) -> Iterator[None]:
+def reporting_os_errors(path: AnyPath) -> Iterator[None]:
     """Turn operating system errors, such as a full disk, into a SynmtError that names the path."""
     try:
         yield

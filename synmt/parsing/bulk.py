@@ -22,7 +22,14 @@ from typing import Any, BinaryIO, Literal
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import Amount, Count, read_json
 from synmt.files.reading import read_available_lines, read_lines, sha256
-from synmt.files.writing import locked, write_atomically, write_json
+from synmt.files.writing import (
+    AnyPath,
+    locked,
+    write_atomically,
+    write_content,
+    write_json,
+    write_lines,
+)
 from synmt.parallel.engine import in_shards
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import StanzaParser
@@ -64,8 +71,8 @@ class ParseProgress:
 
 
 def parse_file(
-    source: str | Path,
-    target: str | Path,
+    source: AnyPath,
+    target: AnyPath,
     parser: StanzaParser,
     *,
     workers: int | None = None,
@@ -182,9 +189,8 @@ def _finish(
     failures_path = target.with_name(f"{target.name}.failures.jsonl")
     failures_path.unlink(missing_ok=True)
     if failures:
-        with write_atomically(failures_path) as stream:
-            for line, reason in sorted(failures.items()):
-                stream.write(json.dumps({"line": line, "reason": reason}) + "\n")
+        rows = ({"line": line, "reason": reason} for line, reason in sorted(failures.items()))
+        write_lines(failures_path, map(json.dumps, rows))
     summary = Summary(
         parser=parser.identity,
         fingerprint=parser.fingerprint,
@@ -258,8 +264,7 @@ class ParsedShard:
     def write(self, folder: Path) -> None:
         """Write the file, then the manifest."""
         path = _file(folder, self.number)
-        with write_atomically(path, binary=True) as stream:
-            stream.write(self.content)
+        write_content(path, self.content)
         write_json(path.with_suffix(".json"), asdict(self.manifest))
 
 

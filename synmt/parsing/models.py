@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import Values
+from synmt.arrays import Facts, Values
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_cached_json, read_json_if_there
 from synmt.files.reading import cache_folder, fingerprint
@@ -77,7 +77,7 @@ def features_of(files: Mapping[str, Path]) -> list[str]:
 
     processors = {Path(name).parent.name: path for name, path in files.items()}
     tagger = torch.load(processors["pos"], map_location="cpu", weights_only=True)
-    vocabularies: Mapping[str, Any] = tagger["vocab"]
+    vocabularies: Facts = tagger["vocab"]
 
     def has_values(name: str) -> bool:
         # units by name, or a table of them for each part of a value

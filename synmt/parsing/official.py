@@ -10,7 +10,6 @@ complete. Once it is, nothing here asks the network.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from synmt.corpora.download import RemoteFile, download_all
 from synmt.errors import SynmtError, UsageError, adding_advice, unknown_name
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
-from synmt.files.writing import alone, write_atomically, write_json
+from synmt.files.writing import alone, copy_file, write_json
 from synmt.parsing.models import (
     PROCESSORS,
     by_hand,
@@ -66,8 +65,7 @@ def _fetch(folder: Path, language: str, package: str) -> None:
     }
     for path, place in zip(files, download_all(files.values()), strict=True):
         # the two may be on different disks
-        with write_atomically(folder / path, binary=True) as out, open(place, "rb") as content:
-            shutil.copyfileobj(content, out)
+        copy_file(place, folder / path)
         place.unlink()
     code, old = _code(resources, language), known_resources(folder)
     # languages that are there already keep what the old list says of their files

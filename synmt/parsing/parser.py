@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import Values
+from synmt.arrays import Facts, Values
 from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.parallel.threads import chosen_cores
@@ -82,7 +82,7 @@ class StanzaParser:
 
     @classmethod
     def from_identity(
-        cls, identity: Mapping[str, Any], device: str = "auto", *, arcs: bool | None = None
+        cls, identity: Facts, device: str = "auto", *, arcs: bool | None = None
     ) -> StanzaParser:
         """Find the parser that an identity describes; the caller compares the fingerprints.
 

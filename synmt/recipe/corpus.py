@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from synmt.recipe.data import StrictModel, refuse
+from synmt.recipe.data import Natural, Positive, StrictModel, refuse
 
 _TAG = re.compile(r"<(?!(?:pad|unk|/?s)>)[!-;=?-~]+>|>>[\w-]+<<")
 """ASCII, which no normalization of a vocabulary changes, and no name of its special pieces."""
@@ -60,9 +60,9 @@ class CorpusItem(_Annotations):
     fraction: float = Field(default=1.0, gt=0, le=1)
     """Share of the pairs, drawn at random; they stay in order. With the same seed, a larger share
     contains it."""
-    lines: int = Field(default=0, ge=0)
+    lines: Natural = 0
     """Number of pairs, drawn in the same way; 0 takes all."""
-    seed: int = Field(default=1, ge=0)
+    seed: Natural = 1
     """Seed of the drawn pairs."""
 
     @model_validator(mode="before")
@@ -112,14 +112,14 @@ class ControlledRecipe(StrictModel):
     """The sentences of the controlled corpus; the test sets change only with order, cases and
     lexicon."""
 
-    pairs: int = Field(default=6000, ge=1)
+    pairs: Positive = 6000
     """Number of training pairs; with a smaller number, these are the first ones."""
     order: Literal["svo", "sov", "free"] = "svo"
     """Order of subject, verb and objects in the source; free: the verb last, the others in any
     order, which needs `cases`."""
     cases: bool = False
     """Whether nouns of the source end in `um` as objects, and in `im` as recipients."""
-    depth: int = Field(default=0, ge=0)
+    depth: Natural = 0
     """Largest depth of the trees of training and validation, from 4 up; 0 sets no limit."""
     lexicon: int = Field(default=1, ge=1, le=10)
     """How many times as many nouns there are as usual: the others have a syllable before them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -26,6 +26,12 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
 def refuse(*rules: tuple[object, str]) -> None:
@@ -88,13 +94,13 @@ class FilterRecipe(StrictModel):
     """Which sentence pairs are removed from the training text; valid and test are never
     filtered."""
 
-    max_words: int = Field(default=250, ge=0)
+    max_words: Natural = 250
     """Maximum length of either side, in words separated by spaces; 0 sets no limit."""
     max_pieces: int = Field(default=512, ge=1, le=65_000)
     """Maximum length of either side, in subword pieces."""
     max_ratio: float = Field(default=0.0, ge=0)
     """Maximum ratio of the longer to the shorter side, in words; 0 sets no limit."""
-    max_punctuation: float = Field(default=1.0, ge=0, le=1)
+    max_punctuation: Probability = 1.0
     """Maximum share of source words that consist of punctuation and symbols only; 1 sets no
     limit."""
     duplicates: bool = False
@@ -123,16 +129,16 @@ class ParserRecipe(StrictModel):
     """The Stanza package, for example `ewt` or `combined`."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, …, mps"""
-    workers: int = Field(default=0, ge=0)
+    workers: Natural = 0
     """Number of parser processes; 0 means one per core, or one on a GPU."""
     control: Literal["none", "random", "left", "right", "shuffled", "gold"] = "none"
     """Replace the parser's trees: by random trees, by left- or right-branching chains, by the same
     trees over shuffled words, or by gold trees next to the text (train.en.conllu, …), which the
     test sets then need too."""
-    rewire: float = Field(default=0.0, ge=0, le=1)
+    rewire: Probability = 0.0
     """Probability that a word other than the root gets another parent, drawn from the words that
     are not its descendants."""
-    seed: int = Field(default=1, ge=0)
+    seed: Natural = 1
     """Seed of the random trees and parents, which also depend on the pieces of the sentence."""
     constituents: Literal["dependencies", "given"] = "dependencies"
     """What variants that read constituents get: binary trees built from the dependencies, or the
@@ -162,15 +168,15 @@ class VocabularyRecipe(StrictModel):
     """One vocabulary for both sides, instead of one for each."""
     byte_fallback: bool = True
     """Encode unknown characters as bytes instead of the unknown piece."""
-    min_frequency: int = Field(default=1, ge=1)
+    min_frequency: Positive = 1
     """Words only: minimum frequency of a word; rarer words are unknown."""
     normalization: Literal["nmt_nfkc", "nfkc", "identity"] = "nmt_nfkc"
     """SentencePiece's character normalization."""
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
     """Share of the characters that the pieces must cover; 1 for small alphabets."""
-    training_lines: int = Field(default=2_000_000, ge=1)
+    training_lines: Positive = 2_000_000
     """Maximum number of lines, sampled at random, from which the vocabulary is learned."""
-    dropout: float = Field(default=0.0, ge=0, le=1)
+    dropout: Probability = 0.0
     """BPE only: probability that a merge is dropped during training, sampled again in each epoch
     (BPE dropout, Provilkov et al., 2020, who use 0.1, and 0.6 for Chinese and Japanese)."""
 

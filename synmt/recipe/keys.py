@@ -83,7 +83,7 @@ def yaml_text(default: Any) -> str:
     return default if isinstance(default, str) else json.dumps(default, default=dict)
 
 
-def allowed_values(key: Mapping[str, Any]) -> str:
+def allowed_values(key: _Schema) -> str:
     """Write which values a key may have, from its JSON schema: `bpe or unigram or word`,
     `number ≥ 0, < 1`."""
     if "anyOf" in key:

@@ -8,7 +8,7 @@ errors are reported at once, before anything runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from synmt.recipe.yaml_text import dump_yaml, load_yaml, parse_yaml_value
 
 RecipeSource = str | Path | Recipe
 """A recipe, its file, or the name of a shipped one."""
+RecipeValues = dict[str, Any]
+"""Values of a recipe, or of a section, by their keys, as plain data for YAML and JSON."""
 Origins = dict[str, str]
 """Where values come from, by their keys: a file, or the command line."""
 
@@ -52,11 +54,11 @@ def annotated_recipe(path: str | Path, overrides: Iterable[str] = ()) -> str:
     return "".join(f"{line}\n" for line in _annotated(recipe_values(recipe), named))
 
 
-def _annotated(values: Mapping[str, Any], origins: Origins, prefix: str = "") -> Iterator[str]:
+def _annotated(values: RecipeValues, origins: Origins, prefix: str = "") -> Iterator[str]:
     indent = "  " * prefix.count(".")
     for name, value in values.items():
         key = prefix + name
-        if value and isinstance(value, Mapping):
+        if value and isinstance(value, dict):
             yield f"{indent}{name}:"
             yield from _annotated(value, origins, f"{key}.")
             continue
@@ -73,7 +75,7 @@ def _is_in(key: str, section: str) -> bool:
     return f"{key}.".startswith(f"{section}.")
 
 
-def _values(path: str | Path, overrides: Iterable[str], origins: Origins) -> dict[str, Any]:
+def _values(path: str | Path, overrides: Iterable[str], origins: Origins) -> RecipeValues:
     """Merge a recipe with all that it extends and with overrides; adds to `origins`."""
     values = _with_bases(path, origins)
     values.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
@@ -85,7 +87,7 @@ def _values(path: str | Path, overrides: Iterable[str], origins: Origins) -> dic
     return values
 
 
-def check_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
+def check_recipe(values: RecipeValues, *, where: str) -> Recipe:
     """Make a Recipe from plain values; raises one UsageError that lists every error."""
     try:
         # strict JSON turns lists into tuples and strings into paths, but never "3" into a number
@@ -102,7 +104,7 @@ def check_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
         raise all_in_one(list(errors.values())) from None
 
 
-def set_key(values: dict[str, Any], key: str, value: Any) -> None:
+def set_key(values: RecipeValues, key: str, value: Any) -> None:
     """Set `section.key` of a recipe's values; raises UsageError if something before the last dot is
     no section."""
     *sections, last = key.split(".")
@@ -120,14 +122,14 @@ def set_key(values: dict[str, Any], key: str, value: Any) -> None:
         ) from None
 
 
-def recipe_values(recipe: Recipe) -> dict[str, Any]:
+def recipe_values(recipe: Recipe) -> RecipeValues:
     """Return every value of a recipe, including defaults, as plain data for YAML or JSON."""
     return recipe.model_dump(mode="json")
 
 
-def _with_bases(first: str | Path, origins: Origins) -> dict[str, Any]:
+def _with_bases(first: str | Path, origins: Origins) -> RecipeValues:
     """Merge a recipe with all that it extends, one after the other: there may be thousands."""
-    merged: dict[str, Any] = {}
+    merged: RecipeValues = {}
     seen: set[Path] = set()
     name, extended_by = first, None
     while name is not None:
@@ -153,10 +155,10 @@ def _with_bases(first: str | Path, origins: Origins) -> dict[str, Any]:
     return merged
 
 
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _leaves(values: RecipeValues, prefix: str = "") -> Iterator[str]:
     """Yield the keys of all values that a recipe replaces as a whole."""
     for name, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield prefix + name
@@ -166,7 +168,7 @@ _TEXTS = frozenset({"name", "folder", "train"})
 """The keys of `corpus` that name its text; a recipe has one of them."""
 
 
-def _forget_text(base: dict[str, Any], corpus: Any) -> None:
+def _forget_text(base: RecipeValues, corpus: Any) -> None:
     """Remove the text of a base recipe if another recipe, or an override, names one by another key
     of `corpus`."""
     old = base.get("corpus")
@@ -176,16 +178,16 @@ def _forget_text(base: dict[str, Any], corpus: Any) -> None:
         }
 
 
-def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: RecipeValues, over: RecipeValues) -> RecipeValues:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
-        are_mappings = isinstance(old, dict) and isinstance(value, Mapping)
+        are_mappings = isinstance(old, dict) and isinstance(value, dict)
         merged[key] = _merge(old, value) if are_mappings else value  # type: ignore[arg-type]
     return merged
 
 
-def _apply_override(values: dict[str, Any], override: str) -> tuple[str, Any]:
+def _apply_override(values: RecipeValues, override: str) -> tuple[str, Any]:
     """Set the value of `key=value`; returns both."""
     key, equals, text = override.partition("=")
     if not equals or not key:
@@ -200,7 +202,7 @@ def _apply_override(values: dict[str, Any], override: str) -> tuple[str, Any]:
     return key, value
 
 
-def _explain(problem: Mapping[str, Any], key: str, where: str) -> UsageError:
+def _explain(problem: RecipeValues, key: str, where: str) -> UsageError:
     kind, what = problem["type"], f"{key}: {plain_message(problem)}"
     if kind == "extra_forbidden":
         near = did_you_mean(key, [known.path for known in list_keys()])
@@ -214,7 +216,7 @@ def _explain(problem: Mapping[str, Any], key: str, where: str) -> UsageError:
 
 
 def recipe_differences(
-    first: Mapping[str, Any], other: Mapping[str, Any], may_differ: Collection[str]
+    first: RecipeValues, other: RecipeValues, may_differ: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield each key in which the values of two recipes differ, as an override names it, with both
     values as text.
@@ -231,9 +233,9 @@ def recipe_differences(
 
 def _flat(values: Any, key: str = "") -> dict[str, str]:
     """Write each value as text, by its key as in an override."""
-    if not values or not isinstance(values, Mapping | list):
+    if not values or not isinstance(values, dict | list):
         return {key: repr(values)}
     texts: dict[str, str] = {}
-    for name, value in values.items() if isinstance(values, Mapping) else enumerate(values):
+    for name, value in values.items() if isinstance(values, dict) else enumerate(values):
         texts |= _flat(value, f"{key}.{name}" if key else str(name))
     return texts

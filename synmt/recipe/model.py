@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from synmt.recipe.data import StrictModel, refuse
+from synmt.recipe.data import Positive, Rate, StrictModel, refuse
 
 _NAMES = ("encoder_layers", "decoder_layers", "model_dim", "feedforward_dim", "heads")
 _SIZES = {
@@ -46,21 +46,21 @@ class ModelRecipe(StrictModel):
     """lstm: width of the embeddings and of the attentional state; 0 is model_dim."""
     feedforward_dim: int = Field(default=2048, ge=1, le=WIDEST)
     """transformer: inner width of the feed-forward sub-layer."""
-    heads: int = Field(default=8, ge=1)
+    heads: Positive = 8
     """transformer: attention heads per layer."""
     encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(
         default=(), strict=False
     )
     """transformer: attention heads of each encoder layer, first to last, if they are not all
     `heads`."""
-    dropout: float = Field(default=0.1, ge=0, lt=1)
+    dropout: Rate = 0.1
     """Dropout on embeddings and sub-layer outputs; in an lstm between layers and on the attentional
     state."""
     initial_range: float = Field(default=0.04, gt=0)
     """lstm: weights are initialized from U(-initial_range, initial_range)."""
-    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    attention_dropout: Rate = 0.0
     """transformer: dropout on attention weights."""
-    activation_dropout: float = Field(default=0.0, ge=0, lt=1)
+    activation_dropout: Rate = 0.0
     """transformer: dropout inside the feed-forward sub-layer."""
     norm: Literal["post", "pre"] = "post"
     """transformer: layer norm after each residual sum, as in the original paper, or before each

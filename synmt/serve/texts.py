@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from synmt.arrays import Pair
+
 _ENDS = re.compile(r"""[.!?…]+["'”’»)\]]*\s+(?=["'“‘«„¿¡(\[]*[^\W\d_a-z])|[。！？]+[」』）]*""")
 """The end of a sentence: marks, and before letters that are not small, whitespace."""
 _ABBREVIATION = re.compile(
@@ -14,7 +16,7 @@ _ABBREVIATION = re.compile(
 _BREAK = re.compile(r"\s*\n\s*")
 
 
-def sentences(text: str) -> list[tuple[str, str]]:
+def sentences(text: str) -> list[Pair]:
     """Cut a text into sentences, each with the whitespace after it; lines end sentences.
 
     Initials, numbers and common abbreviations before a capital letter do not end one.
@@ -23,7 +25,7 @@ def sentences(text: str) -> list[tuple[str, str]]:
     for match in _ENDS.finditer(text):
         if not _ABBREVIATION.search(text, max(0, match.end() - 20), match.end()):
             ends.append(match.end())
-    parts, start = list[tuple[str, str]](), 0
+    parts, start = list[Pair](), 0
     for end in sorted({*ends, len(text)}):
         if end > start:
             part = text[start:end]
@@ -33,7 +35,7 @@ def sentences(text: str) -> list[tuple[str, str]]:
     return parts
 
 
-def rejoin(parts: Sequence[tuple[str, str]], translated: Sequence[str]) -> str:
+def rejoin(parts: Sequence[Pair], translated: Sequence[str]) -> str:
     """Put the translations of sentences where the sentences were; after a letter or mark of ASCII
     comes a space, even where the source has none."""
     text = ""

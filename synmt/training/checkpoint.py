@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from pydantic import ConfigDict, with_config
 from torch import nn
 from typing_extensions import TypedDict
 
+from synmt.arrays import Facts
 from synmt.files.checksums import RECORD, as_text, hashes
 from synmt.files.json_files import Amount, Count, read_json
 from synmt.files.writing import remove, reporting_os_errors, write_folder_atomically
@@ -63,7 +62,7 @@ def save_checkpoint(
     step: int,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    state: Mapping[str, Any],
+    state: Facts,
 ) -> None:
     """Write all that training needs to continue from a step; a divided optimizer's state has been
     gathered."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from synmt.arrays import Side
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import computed_here, make_metric, options_of
 from synmt.model.device import choose_device
@@ -18,11 +17,9 @@ from synmt.training.finished import has_finished
 from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
 from synmt.training.test_sets import validation_metrics
-from synmt.training.tree_sources import TreeRequirements, tree_requirements
+from synmt.training.tree_sources import Requirements, tree_requirements
 
 _logger = logging.getLogger(__name__)
-
-Requirements = Mapping[Side, TreeRequirements]
 
 
 def load_checked(

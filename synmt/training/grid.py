@@ -23,6 +23,7 @@ from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of
 from synmt.exchange.hub import without_downloads
+from synmt.files.writing import AnyPath
 from synmt.parallel.engine import cluster_in_use, trainings_on
 from synmt.parallel.torchrun import started
 from synmt.recipe.load import RecipeSource
@@ -32,6 +33,7 @@ from synmt.training.grid_runs import (
     FailedRun,
     GridRun,
     NextRun,
+    Seeds,
     check_grid,
     failure_of,
     grid_runs,
@@ -69,9 +71,9 @@ def train_grid(
     recipes: Iterable[RecipeSource],
     overrides: Iterable[str] = (),
     *,
-    seeds: int | Sequence[int] | None = None,
-    runs: str | Path = "runs",
-    data: str | Path = "data",
+    seeds: Seeds = None,
+    runs: AnyPath = "runs",
+    data: AnyPath = "data",
     overwrite: bool = False,
     stop: threading.Event | None = None,
     processes: Processes | None = None,
@@ -130,7 +132,7 @@ def train_grid(
 
 
 def train_run(
-    run: GridRun, data: str | Path = "data", *, overwrite: bool = False
+    run: GridRun, data: AnyPath = "data", *, overwrite: bool = False
 ) -> RunRecord | FailedRun:
     """Train one run of a grid to its end, in this process or in one of a
     `concurrent.futures.Executor`."""
@@ -141,7 +143,7 @@ def train_run(
 
 def _train(
     run: GridRun,
-    data: str | Path,
+    data: AnyPath,
     processes: Processes | None,
     *,
     overwrite: bool,
@@ -200,9 +202,9 @@ def plan_grid(
     recipes: Iterable[RecipeSource],
     overrides: Iterable[str] = (),
     *,
-    seeds: int | Sequence[int] | None = None,
-    runs: str | Path = "runs",
-    data: str | Path = "data",
+    seeds: Seeds = None,
+    runs: AnyPath = "runs",
+    data: AnyPath = "data",
     overwrite: bool = False,
 ) -> list[Estimate]:
     """Estimate what `train_grid` would do; arguments and errors are the same. What runs share is

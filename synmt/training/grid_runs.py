@@ -11,6 +11,7 @@ from pathlib import Path
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.evaluation.systems import name_with_seed
+from synmt.files.writing import AnyPath
 from synmt.recipe.load import RecipeSource, load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
 from synmt.run_folder import Run
@@ -59,6 +60,9 @@ class FailedRun:
     reason: str
 
 
+Seeds = int | Sequence[int] | None
+"""How many seeds, from that of the recipe on, or which; None: only that of the recipe."""
+
 Ends = dict[Path, FailedRun | None]
 """The runs that have ended: why one has failed, or None if it has finished."""
 
@@ -75,8 +79,8 @@ def grid_runs(
     recipes: Iterable[RecipeSource],
     overrides: Iterable[str] = (),
     *,
-    seeds: int | Sequence[int] | None = None,
-    runs: str | Path = "runs",
+    seeds: Seeds = None,
+    runs: AnyPath = "runs",
 ) -> list[GridRun]:
     """List the runs of a grid in the order of training: every recipe with its first seed, then with
     the second, …
@@ -111,7 +115,7 @@ def grid_runs(
     return planned
 
 
-def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recipe]:
+def _with_seeds(recipe: Recipe, seeds: Seeds) -> list[Recipe]:
     first = recipe.training.seed
     chosen = [first] if seeds is None else seeds
     if isinstance(chosen, int):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import shutil
-from typing import Any
 
 import torch
 
 from synmt import __version__
+from synmt.arrays import Values
 from synmt.errors import UsageError, listed
 from synmt.files.checksums import RECORD, recording, verify, verify_file
 from synmt.files.own_code import changed_code, own_code
 from synmt.files.reading import stored_sha256
-from synmt.files.writing import UNFINISHED, remove, write_atomically
+from synmt.files.writing import UNFINISHED, copy_file, remove
 from synmt.model.weights import average_weights
 from synmt.recipe.load import recipe_differences, recipe_values
 from synmt.recipe.schema import Recipe
@@ -107,7 +106,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     if any(before.get(key, value) != value for key, value in reads.items()):
         what = "the text, or the parser of its trees, has changed since this run was started"
         raise another_run(run, recipe, what)
-    facts: dict[str, Any] = {}
+    facts: Values = {}
     if not before or run.recipe() != recipe:
         if before:
             # first: if this is interrupted, a run that has finished has not done so with the new
@@ -132,8 +131,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     remove(run.folder / RECORD)
     for side, tokenizer in prepared.tokenizers.items():
         if tokenizer.truecaser is not None:
-            with write_atomically(case_model(run.folder, side), binary=True) as out:
-                out.write(tokenizer.truecaser.path.read_bytes())
+            copy_file(tokenizer.truecaser.path, case_model(run.folder, side))
 
 
 def remove_leftovers(run: Run) -> None:
@@ -157,8 +155,7 @@ def write_final_weights(run: Run, recipe: Recipe) -> None:
             average_weights([folder / "model.safetensors" for folder in last], average)
         weights = run.weights_of(settings.use)
         verify_file(weights, large=True)
-        with write_atomically(run.weights, binary=True) as out, open(weights, "rb") as stream:
-            shutil.copyfileobj(stream, out)
+        copy_file(weights, run.weights)
 
 
 def finish_run(run: Run, step: int) -> None:

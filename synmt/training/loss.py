@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmt.data.batch import Batch
+from synmt.data.batch import Batch, Tensors
 from synmt.model.device import sum_type
 from synmt.model.seq2seq import Products, Seq2Seq
 
@@ -137,7 +137,7 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.label_smoothing = model, label_smoothing
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
+    def forward(self, batch: Batch) -> Tensors:
         """Compute sums over the batch: `loss`, `nll` in nats, and the model's auxiliary losses."""
         output = self.model(batch)
         states = output.states.flatten(0, 1).index_select(0, batch.target_positions)  # (N, D)

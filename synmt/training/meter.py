@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from synmt.arrays import Facts, Values
+from synmt.data.batch import Tensors
 from synmt.errors import SynmtError, listed
 from synmt.training.distributed import Processes
 from synmt.training.records import StepRecord
@@ -44,7 +45,7 @@ class Update:
     """
 
     step: int
-    losses: Sequence[dict[str, Tensor]]
+    losses: Sequence[Tensors]
     lines: Sequence[int]
     tokens: int
     all_tokens: int
@@ -69,19 +70,19 @@ class Meter:
         self._skipped = 0
         self.restore([], {})
 
-    def restore(self, steps: Sequence[Step], cost: Mapping[str, Any]) -> None:
+    def restore(self, steps: Sequence[Step], cost: Facts) -> None:
         """Take over steps that no record covers yet, and what they have cost."""
         self.steps = list(steps)
         self.tokens: int = cost.get("tokens", 0)
         self.seconds: float = cost.get("seconds", 0.0)
         self.processor_seconds: float = cost.get("processor_seconds", 0.0)
 
-    def unlogged(self) -> dict[str, Any]:
+    def unlogged(self) -> Values:
         """Return what `restore` takes, for a checkpoint."""
         steps = [asdict(step) for step in self.steps]
         return {"unlogged": steps, "unlogged_cost": self._cost() if steps else {}}
 
-    def _cost(self) -> dict[str, Any]:
+    def _cost(self) -> Values:
         names = ("tokens", "seconds", "processor_seconds")
         return {name: getattr(self, name) for name in names}
 

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from synmt.arrays import Values
+from synmt.data.batch import Tensors
 from synmt.errors import UsageError
 from synmt.recipe.schema import TrainingRecipe
 from synmt.training.distributed import Processes
@@ -44,7 +46,7 @@ class MuonWithAdam(Adam):
     """
 
     def __init__(
-        self, groups: Sequence[dict[str, Any]], matrices: Collection[Tensor], **options: Any
+        self, groups: Sequence[Values], matrices: Collection[Tensor], **options: Any
     ) -> None:
         self.matrices = set(matrices)
         super().__init__(_part(groups, lambda weight: weight not in self.matrices), **options)
@@ -67,14 +69,12 @@ class MuonWithAdam(Adam):
             self._muon.step()
 
 
-def _part(
-    groups: Sequence[dict[str, Any]], belongs: Callable[[Tensor], bool]
-) -> list[dict[str, Any]]:
+def _part(groups: Sequence[Values], belongs: Callable[[Tensor], bool]) -> list[Values]:
     return [{**group, "params": list(filter(belongs, group["params"]))} for group in groups]
 
 
 def make_optimizer(
-    groups: Sequence[dict[str, Any]],
+    groups: Sequence[Values],
     settings: TrainingRecipe,
     processes: Processes,
     matrices: Collection[Tensor] = (),
@@ -88,7 +88,7 @@ def make_optimizer(
     groups: `params`, and what else the trainer wants to know of them.
     matrices: those that Muon updates.
     """
-    options: dict[str, Any] = {
+    options: Values = {
         "betas": settings.betas,
         "eps": settings.epsilon,
         "weight_decay": settings.weight_decay,
@@ -124,7 +124,7 @@ def gather_state(optimizer: Any) -> None:
         optimizer.consolidate_state_dict(to=0)
 
 
-def states_of(optimizer: Any) -> dict[Tensor, dict[str, Tensor]]:
+def states_of(optimizer: Any) -> dict[Tensor, Tensors]:
     """Return the state of every weight; of a divided one, after `gather_state`, in the first
     process."""
     if not _is_divided(optimizer):
@@ -133,7 +133,7 @@ def states_of(optimizer: Any) -> dict[Tensor, dict[str, Tensor]]:
     return {weights[index]: state for index, state in optimizer.state_dict()["state"].items()}
 
 
-def first_state(optimizer: Any, parameter: nn.Parameter, device: str) -> dict[str, Tensor]:
+def first_state(optimizer: Any, parameter: nn.Parameter, device: str) -> Tensors:
     """Make the state of a weight before its first update; a frozen one has none."""
     if not parameter.requires_grad:
         return {}

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import SIDES, Side
+from synmt.arrays import SIDES, Facts, Side
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.resolve import local_texts
 from synmt.data.annotate import annotate
@@ -34,7 +34,7 @@ from synmt.training.text_stages import (
     TextStage,
     WordStage,
 )
-from synmt.training.tree_sources import TreeRequirements, make_parser, parser_section
+from synmt.training.tree_sources import Requirements, make_parser, parser_section
 
 _logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Prepared:
     folder: Path
     trees: Mapping[Side, str]
     made_by: Mapping[Side, str]
-    parser: Mapping[str, Any] | None
+    parser: Facts | None
     tokenizers: Tokenizers
     raw: Corpus
     parse_costs: Mapping[Side, ParseCost]
@@ -81,7 +81,7 @@ class Preparation:
     def __init__(
         self,
         adopted: Adopted,
-        requirements: Mapping[Side, TreeRequirements],
+        requirements: Requirements,
         data: Path,
         *,
         source_trees: bool = False,
@@ -262,7 +262,7 @@ class TreeStage(_DataStage[Path]):
 
 
 def relation_warnings(
-    requirements: Mapping[Side, TreeRequirements],
+    requirements: Requirements,
     prepared: PreparedCorpus,
     trees: Mapping[Side, str],
 ) -> list[str]:

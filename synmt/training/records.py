@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from synmt.arrays import json_text
+from synmt.arrays import Pair, Values, json_text
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.schemas import LogLine
-from synmt.files.writing import reporting_os_errors, without_link, write_atomically
+from synmt.files.writing import reporting_os_errors, without_link, write_lines
 from synmt.recipe.schema import TrainingRecipe
 
 
@@ -76,7 +76,7 @@ class ValidationScores:
 
     scores: dict[str, float]
     criterion: float
-    samples: Sequence[tuple[str, str]] = ()
+    samples: Sequence[Pair] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class ValidationRecord:
     best: bool
     decays: int = 0
     scores: dict[str, float] = field(default_factory=dict)
-    samples: Sequence[tuple[str, str]] = ()
+    samples: Sequence[Pair] = ()
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Log:
             self._board.flush()
 
 
-def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
+def _numbers(record: Values) -> list[tuple[str, float]]:
     flat = {**record, **record.get("losses", {}), **record.get("scores", {})}
     return [
         (name, float(value))
@@ -189,8 +189,7 @@ def _drop_after(path: Path, step: int) -> None:
             record = parse_json(line, LogLine, where=str(path))
             if record["step"] <= step and record["kind"] != "end":
                 lines_to_keep.append(line)
-    with write_atomically(path) as out:
-        out.writelines(f"{line}\n" for line in lines_to_keep)
+    write_lines(path, lines_to_keep)
 
 
 def _tensorboard(folder: Path, resumed_at: int) -> Any:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import Side
 from synmt.corpora.items import test_names
 from synmt.data.prepare import check_lengths
 from synmt.exchange.card import write_card
@@ -20,7 +18,7 @@ from synmt.training.lifecycle import write_final_weights
 from synmt.training.preparation import Preparation
 from synmt.training.stages import Result, Stage, run_stages
 from synmt.training.test_sets import read_results, translate_tests
-from synmt.training.tree_sources import TreeRequirements, all_given_trees
+from synmt.training.tree_sources import Requirements, all_given_trees
 
 
 class RunStages:
@@ -30,7 +28,7 @@ class RunStages:
         self,
         run: Run,
         recipe: Recipe,
-        requirements: Mapping[Side, TreeRequirements],
+        requirements: Requirements,
         data: Path,
         *,
         overwrite: bool = False,

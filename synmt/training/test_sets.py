@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from synmt.arrays import SIDES
@@ -19,7 +19,7 @@ from synmt.files.checksums import recording
 from synmt.files.json_files import read_json
 from synmt.files.reading import read_lines
 from synmt.files.schemas import ScoreOfTest
-from synmt.files.writing import remove, write_atomically, write_json
+from synmt.files.writing import remove, write_json, write_lines
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe, TrainingRecipe
@@ -66,7 +66,7 @@ def translate_tests(
             if any(recipe.text_of(side).changes for side in SIDES):
                 _write_texts(tokens_folder(folder), words)
             if files.labels:
-                _write_lines(folder / "labels.tsv", read_lines(files.labels))
+                write_lines(folder / "labels.tsv", read_lines(files.labels))
             _write_scores(folder, recipe, text, words)
             write_json(folder / "cost.json", cost, indent=1)
             # last: if this is interrupted, files that have changed are still known as such
@@ -107,12 +107,7 @@ def _translate(
 
 def _write_texts(folder: Path, texts: _Texts) -> None:
     for name, lines in texts.items():
-        _write_lines(folder / f"{name}.txt", lines)
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with write_atomically(path) as out:
-        out.writelines(f"{line}\n" for line in lines)
+        write_lines(folder / f"{name}.txt", lines)
 
 
 def _write_scores(folder: Path, recipe: Recipe, text: _Texts, words: _Texts) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from synmt.arrays import SIDES, Side
+from synmt.arrays import SIDES, Pair, Side
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.resolve import Estimate, estimates, find_corpus, resolve
 from synmt.data.prepare import check_lengths
@@ -27,7 +27,7 @@ from synmt.tokenization.corpus import Words, find_words, make_tokenizers, tokeni
 from synmt.tokenization.word_tokenizer import Truecaser
 from synmt.training.stages import Stage
 from synmt.training.tree_sources import (
-    TreeRequirements,
+    Requirements,
     TreeSource,
     all_given_trees,
     find_source,
@@ -94,7 +94,7 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
     def __init__(
         self,
         recipe: Recipe,
-        requirements: Mapping[Side, TreeRequirements],
+        requirements: Requirements,
         sides: Collection[Side],
         text: TextStage,
     ) -> None:
@@ -117,10 +117,10 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
             check_download(language)
             yield Estimate(f"download the parser of Stanza for '{language}', package {package}")
 
-    def _lacking(self) -> list[tuple[str, str]]:
+    def _lacking(self) -> list[Pair]:
         """List language and package of each parser that has to be downloaded; raises SynmtError for
         one that cannot be had."""
-        models = list[tuple[str, str]]()
+        models = list[Pair]()
         for side in filter(self.parses, SIDES):
             settings, language = self.recipe.parser_of(side), self.recipe.language_of(side)
             if settings.model == "official" and not is_complete(language, settings.package):

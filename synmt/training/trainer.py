@@ -14,14 +14,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from synmt.arrays import SIDES
-from synmt.data.batch import Batch
+from synmt.arrays import SIDES, Values
+from synmt.data.batch import Batch, Tensors
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import naming_lack_of_memory
 from synmt.model.device import autocast
@@ -198,7 +197,7 @@ class Trainer:
                 tokens += len(batch.target_positions)
         return float(total) / max(1, tokens)
 
-    def _accumulate(self, batch: Batch, tokens: int, *, last: bool = False) -> dict[str, Tensor]:
+    def _accumulate(self, batch: Batch, tokens: int, *, last: bool = False) -> Tensors:
         """Add the gradients of a batch; with the last batch of a step, the processes sum theirs."""
         objective = self._shared_objective if last else self._objective
         with self._autocast:
@@ -213,7 +212,7 @@ class Trainer:
         self.scaler.scale(self.processes.count * total / tokens).backward()
         return losses
 
-    def _step_optimizer(self, rate: float, losses: Sequence[dict[str, Tensor]]) -> Tensor:
+    def _step_optimizer(self, rate: float, losses: Sequence[Tensors]) -> Tensor:
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(
             self.model.parameters(), self.settings.clip_norm or math.inf
@@ -311,7 +310,7 @@ class Trainer:
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
 
 
-def _groups(model: Seq2Seq, run: Run, share: float) -> list[dict[str, Any]]:
+def _groups(model: Seq2Seq, run: Run, share: float) -> list[Values]:
     """Group the weights that are trained; those of `model.init` come last, with their share of the
     learning rate."""
     pretrained = run.info().get("pretrained_weights", []) if share < 1 else []

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from synmt.arrays import SIDES, Side
+from synmt.arrays import SIDES, Side, Values
 from synmt.corpora.corpus import Corpus
 from synmt.data.annotate import annotation_name, describe_files
 from synmt.errors import UsageError
@@ -58,6 +57,10 @@ class TreeRequirements:
     def of_parser(self) -> tuple[str, ...]:
         """The features that the parser has to give; the case of a word can be seen."""
         return tuple(name for name in self.features if name in FEATURES)
+
+
+Requirements = Mapping[Side, TreeRequirements]
+"""What a recipe needs of the trees of each side."""
 
 
 def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
@@ -142,7 +145,7 @@ class TreeSource:
     whole: bool
 
     @property
-    def identity(self) -> dict[str, Any] | None:
+    def identity(self) -> Values | None:
         """Description of the parser, the same with and without arcs and features; None for given
         files."""
         if self.parser is None:
@@ -150,7 +153,7 @@ class TreeSource:
         return {key: value for key, value in self.parser.identity.items() if key not in ADDED}
 
     @property
-    def _origin(self) -> dict[str, Any]:
+    def _origin(self) -> Values:
         whole = {"whole": True} if self.whole else {}
         if self.identity is None:
             constituents = {"constituents": True} if self.needs.constituents else {}
@@ -166,7 +169,7 @@ class TreeSource:
         return annotation_name(self.side, self._origin)
 
     @property
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Values:
         """Describe the annotation: where its trees come from, and what it stores; in values for
         JSON."""
         arcs = {"arcs": True} if self.needs.arcs and self.parser else {}
