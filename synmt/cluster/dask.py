@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from synmt.arrays import Values
 from synmt.cluster.sent_items import NOT_BEGUN, Item, LongWork, SentItem
 from synmt.cluster.shipment import (
     Kit,
@@ -217,7 +218,7 @@ class Cluster:
 
     def _call(
         self, function: Callable[..., Any], *arguments: Any, workers: Iterable[str]
-    ) -> dict[str, Any]:
+    ) -> Values:
         # to reach a worker that has died takes half a minute
         present = self._client.nthreads()
         there = [worker for worker in workers if worker in present]

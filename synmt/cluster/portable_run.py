@@ -15,7 +15,7 @@ from synmt.decode.loaded_model import READ
 from synmt.errors import SynmtError
 from synmt.files.checksums import RECORD
 from synmt.files.reading import fingerprint
-from synmt.files.writing import remove, write_atomically, write_folder_atomically
+from synmt.files.writing import remove, write_content, write_folder_atomically
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
@@ -160,13 +160,11 @@ def unpack(run: Run, content: Content) -> None:
             remove(record)
     for name, data in sorted(content.items(), key=lambda item: item[0].endswith(RECORD)):
         if not name.startswith("checkpoints/") and name != "run.json":
-            with write_atomically(run.folder / name, binary=True) as out:
-                out.write(data)
+            write_content(run.folder / name, data)
     for path in _others(run, content):
         remove(path)
     if "run.json" in content:
-        with write_atomically(run.folder / "run.json", binary=True) as out:
-            out.write(content["run.json"])
+        write_content(run.folder / "run.json", content["run.json"])
 
 
 _NAME = r"[^./\\:\0][^/\\:\0]*"

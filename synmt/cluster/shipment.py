@@ -24,7 +24,7 @@ from typing import Any, Protocol, runtime_checkable
 from synmt.errors import SynmtError
 from synmt.files.own_code import ALLOW
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.parallel.engine import versions
 from synmt.parallel.worker_log import LoggedResult, run_logged
 
@@ -128,8 +128,7 @@ def receive(kit: Kit) -> tuple[dict[str, str], list[str]]:
 
 def receive_file(kit: str, name: str, content: bytes) -> None:
     """Store a copy of a file of a kit."""
-    with write_atomically(_kits[kit].folder() / name, binary=True) as stream:
-        stream.write(content)
+    write_content(_kits[kit].folder() / name, content)
 
 
 def perform(key: str, item: Any) -> LoggedResult | MissingKit:

@@ -39,12 +39,13 @@ depend on the size of the training set.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
 
+from synmt.arrays import Pair, Texts
 from synmt.controlled import english, german
 from synmt.controlled.english import attractors, combinations
 from synmt.controlled.grammar import PHENOMENA, SentencePlan, draw
@@ -154,7 +155,7 @@ def write_corpus(folder: Path, examples: Parts) -> None:
                 path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
-def is_held_out(combination: tuple[str, str]) -> bool:
+def is_held_out(combination: Pair) -> bool:
     """Check whether a subject noun and a verb never occur together in training."""
     return hashlib.sha256(" ".join(combination).encode()).digest()[0] % _HELD_OUT == 0
 
@@ -168,7 +169,7 @@ class _Labels:
     attractors: int
 
 
-def _label_cycle(splits: Sequence[str], size: int) -> Iterator[_Labels]:
+def _label_cycle(splits: Texts, size: int) -> Iterator[_Labels]:
     """Yield all labels in turn, so that they are equally frequent in every size."""
     for index in range(size):
         turn, split = divmod(index, len(splits))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
+from synmt.arrays import Values
 from synmt.controlled.lexicon import Adjective, Noun, Preposition, Verb
 
 Tense = Literal["present", "past", "pluperfect", "can", "must", "will", "could"]
@@ -114,7 +115,7 @@ def _parts(whole: Any) -> Iterator[Any]:
         yield from _parts(inner)
 
 
-def _values(whole: Any) -> dict[str, Any]:
+def _values(whole: Any) -> Values:
     return (
         {field.name: getattr(whole, field.name) for field in fields(whole)}
         if is_dataclass(whole)

@@ -139,7 +139,6 @@ class Beams:
 def search(
     members: Sequence[Member],
     options: SearchOptions,
-    *,
     limits: Tensor,
     prefixes: Sequence[Sequence[int]] = (),
     numbers: Sequence[int] | None = None,

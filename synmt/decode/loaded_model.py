@@ -94,6 +94,13 @@ class LoadedModel:
         """The features of words that the trees have to give."""
         return [*self.reading.of_parser, *[SCENES] * self.reading.scenes]
 
+    def may_become(self, count: int) -> Tensor | None:
+        """Return `candidates` if there is to be a shortlist; raises UsageError if its run has
+        none."""
+        if count and self.candidates is None:
+            raise UsageError("the run has no shortlist", do="Train it with `decoding.shortlist`")
+        return self.candidates if count else None
+
     @cached_property
     def parser_key(self) -> str:
         """A key that is equal for parsers with equal trees."""

@@ -90,10 +90,6 @@ class Translator:
         self.task, self.device = first.task, first.device
         self.tags = self.task, self.task
         self.max_pieces = min(model.recipe.filters.max_pieces for model in models)
-        if self.options.shortlist and first.candidates is None:
-            raise UsageError(
-                "the run has learned no shortlist", do="Train it with `decoding.shortlist`"
-            )
         self._tree_provider = TreeProvider(models, device=str(self.device), cached=parse_cache)
 
     @classmethod
@@ -366,15 +362,8 @@ class Translator:
                     "the target vocabulary has no piece for a part of the prefix",
                     where=f"line {number}",
                 )
-        candidates = self.models[0].candidates if self.options.shortlist else None
-        results = search(
-            members,
-            self.options,
-            limits=limits,
-            prefixes=prefixes,
-            numbers=numbers,
-            candidates=candidates,
-        )
+        candidates = self.models[0].may_become(self.options.shortlist)
+        results = search(members, self.options, limits, prefixes, numbers, candidates)
         translations = []
         for source, request, hypotheses, limit, prefix in zip(
             batch[0], chosen, results, limits.tolist(), prefixes, strict=True

@@ -33,7 +33,7 @@ import numpy as np
 from synmt.arrays import DoubleArray, Texts
 from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.files.reading import cache_folder, fingerprint, read_lines
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.recipe.schema import EvaluationRecipe
 
 Aggregate = Callable[[DoubleArray], float]
@@ -234,8 +234,8 @@ def cached_score(
         statistics = metric.statistics(hypotheses, references, sources)
         body = zlib.compress(statistics.astype(_STORED).tobytes())
         # a folder may be read-only
-        with suppress(SynmtError, OSError), write_atomically(file, binary=True) as stream:
-            stream.write(_head(identity, body) + b"\n" + body)
+        with suppress(SynmtError, OSError):
+            write_content(file, _head(identity, body) + b"\n" + body)
     return score_counted(metric, statistics)
 
 

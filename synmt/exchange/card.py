@@ -11,7 +11,7 @@ from typing import Any
 from synmt import __version__
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.exchange.hub import HUB
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.model.build import variant_class
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import dump_yaml
@@ -66,8 +66,7 @@ def write_card(
         "## Use\n\n    pip install synmt\n    synmt translate --run FOLDER < text > translations",
         "## Cite\n\nThe papers that are named above, and synmt: CITATION.cff of its repository.",
     ]
-    with write_atomically(path) as out:
-        out.write("\n\n".join(filter(None, blocks)) + "\n")
+    write_content(path, "\n\n".join(filter(None, blocks)) + "\n")
 
 
 def _systems(recipe: Recipe, code: Path | None) -> str:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.fast.graphs import RecordedState, Step
+from synmt.fast.graphs import RecordedState
 from synmt.fast.instructions import multiplies
 from synmt.fast.layers import ROOM, FastState, KeysValues, fast_layer, run_layers
 from synmt.fast.packed import packed_weight
@@ -82,12 +82,12 @@ class FastDecoder:
 
         They are only valid until the next step.
         """
-        return _run(self._step, state, pieces)
+        return state.run(self._step, pieces)
 
     def hidden(self, state: FastState, pieces: Tensor) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute what the output layer
         reads: (B, K, D)."""
-        return _run(self._states, state, pieces).view(*pieces.shape, -1)
+        return state.run(self._states, pieces).view(*pieces.shape, -1)
 
     def _step(self, state: FastState, pieces: Tensor) -> Tensor:
         logits = self._output(self._states(state, pieces))  # (B K, V)
@@ -116,14 +116,6 @@ class FastDecoder:
             self._positions = positions = self._waves(2 * last, self._table.size(1)).to(positions)
         x = F.embedding(pieces, self._table)  # (B K, D)
         return torch.add(positions[state.position], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
-
-
-def _run(step: Step, state: FastState, pieces: Tensor) -> Tensor:
-    """Compute a step, as it is or recorded."""
-    recorded = isinstance(state, RecordedState)
-    result = state.run(step, pieces) if recorded else step(state, pieces)
-    state.length += 1
-    return result
 
 
 def _records(device: torch.device) -> bool:

@@ -21,12 +21,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.fast.layers import FastState
+from synmt.fast.layers import FastState, Step
 
 _logger = logging.getLogger(__name__)
 
 _Function = Callable[[], Tensor]
-Step = Callable[[FastState, Tensor], Tensor]
 
 
 class Graph:
@@ -135,6 +134,7 @@ class RecordedState(FastState):
             self._record(step)
         logits = self.graph() if self.graph else step(self, self.pieces)
         self.filled, self.steady = self.filled + beams, True
+        self.length += 1
         return logits
 
     def append(self, beams: int) -> None:

@@ -30,6 +30,7 @@ ROOM = 32
 """Places that a new cache has room for."""
 
 _Function = Callable[[Tensor], Tensor]
+Step = Callable[["FastState", Tensor], Tensor]
 
 
 class KeysValues:
@@ -79,16 +80,19 @@ class KeysValues:
         mask: added to the scores, broadcasts to (B, H, K, P).
         """
         keys_values = self.stored[:, : mask.size(-1)]
-        k, v = keys_values.unflatten(2, (2, self.heads, -1)).permute(
-            2, 0, 3, 1, 4
-        )  # (B, H, P, d) each
+        k, v = by_head(keys_values, self.heads)  # (B, H, P, d) each
         output = F.scaled_dot_product_attention(
-            self.by_head(query.float()), k, v, attn_mask=mask
+            self.queries(query.float()), k, v, attn_mask=mask
         )  # (B, H, K, d)
         return output.transpose(1, 2).reshape(-1, query.size(2))
 
-    def by_head(self, query: Tensor) -> Tensor:
+    def queries(self, query: Tensor) -> Tensor:
         return query.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, H, K, d)
+
+
+def by_head(keys_values: Tensor, heads: int) -> Tensor:
+    """(B, T, 2 D) -> (2, B, H, T, d)."""
+    return keys_values.unflatten(2, (2, heads, -1)).permute(2, 0, 3, 1, 4)
 
 
 def _room(*shape: int, device: torch.device) -> Tensor:
@@ -130,6 +134,12 @@ class FastState:
     position: int | Tensor = 0
     newest: slice | Tensor = field(init=False)
     ahead: int = 0
+
+    def run(self, step: Step, pieces: Tensor) -> Tensor:
+        """Compute a step from the newest pieces, (B, K)."""
+        result = step(self, pieces)
+        self.length += 1
+        return result
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep these sentences (B',), or all if None, and continue from these hypotheses of each,

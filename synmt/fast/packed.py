@@ -11,6 +11,7 @@ a GPU, the same is written out. Linear maps in int8 are in `synmt.fast.quantized
 from __future__ import annotations
 
 import logging
+import math
 from functools import cache
 from typing import cast
 
@@ -25,6 +26,7 @@ from synmt.model.device import InferencePrecision, check_precision
 from synmt.model.variant import Variant
 
 _logger = logging.getLogger(__name__)
+_onednn = torch.ops.mkldnn
 
 _ROWS = 64
 """Rows that the layout is chosen for; it serves every number of rows."""
@@ -41,33 +43,31 @@ class PackedLinear:
     ) -> None:
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         self.bias = None if bias is None else bias.detach().to(dtype)
-        self.weight = weight.detach().to(dtype)
-        self._packed, self._few = can_pack(dtype) and self.weight.device.type == "cpu", 0
-        if self._packed:
-            if dtype == torch.float32 and weight.numel() <= _SMALL:
-                self._as_it_is, self._few = self.weight, _ROWS
-            self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight, _ROWS)
-        self.dtype = dtype
+        self.weight = self._packed = weight.detach().to(dtype)
+        self.dtype, self._plain, self._most = dtype, linear, math.inf
+        if can_pack(dtype) and weight.device.type == "cpu":
+            self._packed = _onednn._reorder_linear_weight(self.weight, _ROWS)
+            self._plain, self._most = F.linear, _ROWS
+            if dtype != torch.float32 or weight.numel() > _SMALL:
+                self.weight, self._most = self._packed, 0
 
     def __call__(self, x: Tensor) -> Tensor:
         """Compute x Wᵀ + b: (N, D) -> (N, D'), x in the precision of the weight."""
-        if len(x) <= self._few:
-            return F.linear(x, self._as_it_is, self.bias)
-        if not self._packed:
-            return linear(x, self.weight, self.bias)
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        if len(x) <= self._most:
+            return self._plain(x, self.weight, self.bias)
+        return _onednn._linear_pointwise(x, self._packed, self.bias, "none", [], "")
 
     def relu(self, x: Tensor) -> Tensor:
         """Compute relu(x Wᵀ + b): (N, D) -> (N, D')."""
-        if not self._packed or len(x) <= self._few:
+        if len(x) <= self._most:
             return F.relu(self(x))
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "relu", [], "")
+        return _onednn._linear_pointwise(x, self._packed, self.bias, "relu", [], "")
 
     def added_to(self, residual: Tensor, x: Tensor) -> Tensor:
         """Compute r + x Wᵀ + b: (N, D'), (N, D) -> (N, D')."""
-        if not self._packed or len(x) <= self._few:
+        if len(x) <= self._most:
             return residual + self(x)
-        return torch.ops.mkldnn._linear_pointwise.binary(x, residual, self.weight, self.bias, "add")
+        return _onednn._linear_pointwise.binary(x, residual, self._packed, self.bias, "add")
 
 
 def packed_weight(
@@ -144,9 +144,8 @@ def can_pack(dtype: torch.dtype) -> bool:
         return False
     try:
         x = torch.ones(1, 1, dtype=dtype)
-        weight = torch.ops.mkldnn._reorder_linear_weight(x, 1)
-        torch.ops.mkldnn._linear_pointwise(x, weight, None, "relu", [], "")
-        torch.ops.mkldnn._linear_pointwise.binary(x, x, weight, None, "add")
+        weight = _onednn._reorder_linear_weight(x, 1)
+        _onednn._linear_pointwise.binary(x, x, weight, None, "add")
     except (AttributeError, RuntimeError, TypeError):
         return False
     return True

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.fast.layers import KeysValues, rows_at
+from synmt.fast.layers import KeysValues, by_head, rows_at
 
 
 class ReducedKeysValues(KeysValues):
@@ -24,8 +24,7 @@ class ReducedKeysValues(KeysValues):
 
     @classmethod
     def of(cls, keys_values: Tensor, heads: int) -> KeysValues:
-        by_head = keys_values.unflatten(2, (2, heads, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, T, d)
-        return cls(by_head.to(torch.bfloat16).contiguous(), heads)
+        return cls(by_head(keys_values, heads).to(torch.bfloat16).contiguous(), heads)
 
     @classmethod
     def empty(
@@ -44,10 +43,7 @@ class ReducedKeysValues(KeysValues):
         self.stored = self.stored[:, : len(sentences)]
 
     def fill(self, places: slice | Tensor, keys_values: Tensor) -> None:
-        by_head = keys_values.unflatten(2, (2, self.heads, -1)).permute(
-            2, 0, 3, 1, 4
-        )  # (2, B, H, K, d)
-        self.stored[:, :, :, places] = by_head
+        self.stored[:, :, :, places] = by_head(keys_values, self.heads)
 
     def copied(self, places: Tensor, room: int) -> KeysValues:
         stored = self.stored
@@ -59,7 +55,7 @@ class ReducedKeysValues(KeysValues):
 
     def attend(self, query: Tensor, mask: Tensor) -> Tensor:
         k, v = self.stored  # (B, H, T, d) each
-        q = self.by_head(query / math.sqrt(k.size(3))).to(k.dtype)  # (B, H, K, d)
+        q = self.queries(query / math.sqrt(k.size(3))).to(k.dtype)  # (B, H, K, d)
         mask = F.pad(mask, (0, self.places - mask.size(-1)), value=-math.inf).to(k.dtype)
         weights = (q @ k.transpose(2, 3)).add_(mask).softmax(3)  # (B, H, K, T)
         return (weights @ v).transpose(1, 2).reshape(-1, query.size(2))

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from synmt.data.batch import Tensors
 from synmt.errors import UsageError, broken_run, did_you_mean
 from synmt.files.checksums import verify_file
-from synmt.files.writing import reporting_os_errors, write_atomically
+from synmt.files.writing import reporting_os_errors, write_content
 from synmt.model.variant import Variant
 
 
@@ -77,8 +77,7 @@ def average_weights(paths: Sequence[Path], target: Path) -> None:
         for name, tensor in load_checked(path, first).items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     mean = {name: (tensor / len(paths)).float() for name, tensor in total.items()}
-    with write_atomically(target, binary=True) as out:
-        out.write(save(mean))
+    write_content(target, save(mean))
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmt.arrays import Values
 from synmt.errors import SynmtError, UsageError
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,8 +127,7 @@ def save_figure(draw: Callable[[], Figure], path: Path | None) -> None:
     if path is None:
         return
     drawn = rendered(draw, path.suffix.lstrip(".").lower())
-    with write_atomically(path, binary=True) as stream:
-        stream.write(drawn)
+    write_content(path, drawn)
 
 
 def rendered(draw: Callable[[], Figure], kind: str, least: float = 0) -> bytes:

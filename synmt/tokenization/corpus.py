@@ -15,7 +15,7 @@ from pathlib import Path
 from synmt.arrays import SIDES, Side
 from synmt.corpora.resolve import Corpus
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
-from synmt.files.writing import alone, write_atomically
+from synmt.files.writing import alone, write_atomically, write_lines
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
@@ -158,6 +158,5 @@ def _tokenize_shard(
 ) -> int:
     """Write the words of a shard; returns the number of its lines."""
     path, lines = shard
-    with write_atomically(path) as out:
-        out.writelines(f"{line}\n" for line in tokenize(lines))
+    write_lines(path, tokenize(lines))
     return len(lines)

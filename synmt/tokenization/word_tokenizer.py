@@ -13,7 +13,7 @@ from typing import Any
 from synmt.arrays import SIDES, Side, Texts, Values
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.reading import stored_sha256
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.schema import Recipe
 from synmt.tokenization.tokenizers import SPACE, TOKENIZERS, Tokenizer
@@ -96,8 +96,7 @@ def learn_truecase(lines: Iterable[str], path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder, "model")
         MosesTruecaser().train(map(str.split, lines), save_to=str(model))
-        with write_atomically(path, binary=True) as out:
-            out.write(model.read_bytes())
+        write_content(path, model.read_bytes())
 
 
 @dataclass(frozen=True)

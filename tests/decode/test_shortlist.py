@@ -2,6 +2,7 @@
 search over all; what may be in a shortlist, against a loop over pairs of sentences."""
 
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from synmt.data.corpus import Example
 from synmt.data.vocabulary import EOS, PAD
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
-from synmt.decode.shortlist import shortlists
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.syntax.conllu import read_conllu
@@ -66,7 +66,7 @@ def test_a_shortlist_of_all_pieces_changes_nothing(system, options):
     assert_same_search(found, expected)
 
 
-def test_the_fast_decoder_reads_the_same_shortlists(monkeypatch):
+def test_the_fast_decoder_reads_the_same_shortlists():
     [model] = models_of("post")
     _, batch = random_batch(model, [3, 7, 1, 11], seed=1)
     [member] = members_of(batch, model)
@@ -75,16 +75,6 @@ def test_the_fast_decoder_reads_the_same_shortlists(monkeypatch):
     options = SearchOptions(beam_size=4, n_best=4)
     found = [run([one], options, 14, candidates=SOME) for one in (fast, member)]
     assert_same_search(*found)
-
-
-def test_shortlists_are_those_of_a_loop():
-    _, batch = random_batch(models_of("post")[0], [5, 3, 9, 4], seed=2)
-    prefixes = torch.tensor([[9, 5], [PAD, PAD], [39, PAD], [6, 6]])
-    pieces, places = shortlists(SOME, batch.source.ids, prefixes)
-    for row, source in enumerate(batch.source.ids.tolist()):
-        expected = sorted(pieces_of(source, prefixes[row].tolist()))
-        assert pieces[row].tolist() == expected + [PAD] * (pieces.size(1) - len(expected))
-    assert torch.equal(pieces.gather(1, places), prefixes)
 
 
 class Pairs(list):
@@ -140,6 +130,7 @@ def test_a_run_learns_its_shortlist_and_translates_with_it(tmp_path, monkeypatch
     wanted = {*candidates[[PAD, *source, EOS]].ravel().tolist()}
     assert {*translation.best.pieces} <= wanted
     (run / CANDIDATES).unlink()
-    with pytest.raises(UsageError, match="has learned no shortlist"):
-        Translator.load(run, device="cpu")
-    Translator.load(run, device="cpu", shortlist=0)
+    for count in (0, 3):
+        translator = Translator.load(run, device="cpu", shortlist=count)
+        with pytest.raises(UsageError, match="no shortlist") if count else nullcontext():
+            list(translator.translate([line], [tree]))

@@ -25,7 +25,7 @@ from synmt.arrays import IntArray
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import from_run, the_test_set
-from synmt.files.writing import write_atomically
+from synmt.files.writing import write_content
 from synmt.model.heads import Head, tree_heads
 from synmt.reporting.page import picture
 from synmt.reporting.values import (
@@ -240,6 +240,5 @@ def _draw(
     if parts:
         parts.append(TextBlock(lines=[LEGEND], html=""))
         name = f"trees-{options.side}-{head.name.partition(' (')[0]}.svg".replace(" ", "-")
-        with write_atomically(options.plot or run.folder / "analysis" / name) as stream:
-            stream.write(draw_svg(pictures))
+        write_content(options.plot or run.folder / "analysis" / name, draw_svg(pictures))
     return parts

@@ -8,12 +8,12 @@ through pipeline.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import Texts
 from synmt.fast.parser.graph import DirectGraphParser, ParserScores
 from synmt.fast.parser.tokenizer import DirectTokenizer
 from synmt.fast.parser.words import DirectTagger, Packing
@@ -60,7 +60,7 @@ class DirectParser:
             and DirectGraphParser.supports(models[1])
         )
 
-    def reads(self, lines: Sequence[str]) -> bool:
+    def reads(self, lines: Texts) -> bool:
         """Return whether all lines are short enough: Stanza's tokenizer reads longer ones in
         several parts."""
         return max(map(len, lines)) <= MAX_CHARACTERS
@@ -70,18 +70,14 @@ class DirectParser:
         self.tagger.vectors.forget()
         self.parser.vectors.forget()
 
-    def parse(
-        self, lines: Sequence[str], *, arcs: bool, pretokenized: bool
-    ) -> list[tuple[Parse, str]]:
+    def parse(self, lines: Texts, *, arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
         """Parse lines of at most 900 characters: tree and failure ("" if none) of each."""
         import torch
 
         with isolated(), torch.no_grad():
             return self._parse(lines, arcs, pretokenized)
 
-    def _parse(
-        self, lines: Sequence[str], arcs: bool, pretokenized: bool
-    ) -> list[tuple[Parse, str]]:
+    def _parse(self, lines: Texts, arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
         if pretokenized:
             tokenized = given_tokens(lines)
         else:

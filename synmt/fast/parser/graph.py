@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Texts
 from synmt.fast.parser.words import Packing, WordVectors, reads_words_and_characters
 
 FloatTable = npt.NDArray[np.floating[Any]]
@@ -25,7 +25,7 @@ class DirectGraphParser:
     tags: the names of the tagger's tags.
     """
 
-    def __init__(self, model: Any, tags: Sequence[str]) -> None:
+    def __init__(self, model: Any, tags: Texts) -> None:
         import torch
 
         self.model = model.eval()
@@ -54,7 +54,7 @@ class DirectGraphParser:
             and not args.get("reversed")
         )
 
-    def read(self, sentences: Sequence[Sequence[str]], tags: Any, packing: Packing) -> ParserScores:
+    def read(self, sentences: Sequence[Texts], tags: Any, packing: Packing) -> ParserScores:
         """Run the network on sentences from long to short; tags are packed (N,) numbers of the
         tagger.
 

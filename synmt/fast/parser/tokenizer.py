@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import Texts
 from synmt.parsing.lines import Tokens
 
 _SPACES = re.compile("  +")
@@ -60,7 +60,7 @@ class DirectTokenizer:
             and bool(config.get("no_ssplit"))
         )
 
-    def __call__(self, lines: Sequence[str]) -> list[Tokens]:
+    def __call__(self, lines: Texts) -> list[Tokens]:
         """Find the words of lines that have spaces only, and one word at least."""
         texts = [_SPACES.sub(" ", line.rstrip()) for line in lines]
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from synmt.arrays import BoolArray, IntArray
+from synmt.arrays import BoolArray, IntArray, Texts
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class WordVectors:
     ROOT = ""
     """The word of the root; no other word is empty."""
 
-    def __init__(self, model: Any, names: Sequence[str], gap: int = 0) -> None:
+    def __init__(self, model: Any, names: Texts, gap: int = 0) -> None:
         self.model, self.names, self.gap = model, names, gap
         self.forget()
 
@@ -186,7 +186,7 @@ class DirectTagger:
 
         return type(model) is Tagger and reads_words_and_characters(model)
 
-    def __call__(self, sentences: Sequence[Sequence[str]], packing: Packing) -> Any:
+    def __call__(self, sentences: Sequence[Texts], packing: Packing) -> Any:
         """Find the number of each word's tag in `names`: sentences from long to short -> (N,)."""
         import torch
 
