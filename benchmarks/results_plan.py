@@ -226,6 +226,7 @@ def fingerprint(recipe: Recipe) -> str:
         "model": {"output_bias": False},
         "training": {"pretrained_rate": 1.0, "optimizer": "adamw", "ema": 0.0},
         "corpus": {"controlled": ControlledRecipe().model_dump()},
+        "decoding": {"shortlist": 0},
     }
     new = [(values[section], defaults) for section, defaults in first.items()]
     new += [(variant, {"warm": 0}) for variant in values["syntax"]["variants"]]

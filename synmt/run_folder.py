@@ -58,6 +58,9 @@ folder."""
 _IMPORT = 1
 """Version of how models of Hugging Face become runs."""
 
+CANDIDATES = "shortlist.safetensors"
+"""The file with what each source piece may become."""
+
 CHECKPOINTS = ("final", "best", "last", "average")
 """The weights of a run that a user can choose."""
 

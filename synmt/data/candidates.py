@@ -19,8 +19,6 @@ from synmt.data.corpus import Split
 from synmt.data.vocabulary import PAD
 from synmt.reporting.progress import progress
 
-CANDIDATES = "shortlist.safetensors"
-"""The file of a run."""
 _CHUNK = 20_000
 """Pairs that are counted at once."""
 Candidates = npt.NDArray[np.int32]

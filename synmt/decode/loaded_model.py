@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from synmt.data.batch import collate
-from synmt.data.candidates import CANDIDATES
 from synmt.data.task_corpus import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import Source
@@ -28,7 +27,7 @@ from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES
 from synmt.recipe.data import parser_model
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run
+from synmt.run_folder import CANDIDATES, Run
 from synmt.syntax.parse import SCENES
 from synmt.syntax.reading import Reading, reading_of
 from synmt.tokenization.word_tokenizer import Tokenizers, load_tokenizers

@@ -14,7 +14,7 @@ import torch
 from synmt.arrays import SIDES, Side
 from synmt.corpora.resolve import Estimate
 from synmt.data.annotate import learn_features
-from synmt.data.candidates import CANDIDATES, learn_candidates
+from synmt.data.candidates import learn_candidates
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
@@ -27,7 +27,7 @@ from synmt.model.device import choose_device, device_name, fixed_order, keep_fre
 from synmt.model.weights import load_tensors, save_tensors
 from synmt.recipe.load import RecipeSource
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run, named_run
+from synmt.run_folder import CANDIDATES, Run, named_run
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
 from synmt.training.batch_size import SMALLEST, fit_batch

@@ -14,13 +14,14 @@ from small import PIECES, random_batch
 from test_beam import PREFIXES, models_of, of_each_system
 from tiny import succeed, write_corpus, write_recipe
 
-from synmt.data.candidates import CANDIDATES, learn_candidates
+from synmt.data.candidates import learn_candidates
 from synmt.data.corpus import Example
 from synmt.data.vocabulary import EOS, PAD
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
+from synmt.run_folder import CANDIDATES
 from synmt.syntax.conllu import read_conllu
 
 SOME = torch.randint(EOS + 1, PIECES, (PIECES, 3), generator=torch.Generator().manual_seed(3))
