@@ -13,9 +13,10 @@ Printed are medians over rounds, ratios with their 95 % interval (bootstrap over
                             in milliseconds
     x TOOL                  how many times as fast as the tool, in wall time and in processor time
 
-Where other work runs on the machine, only ratios in processor time hold. The tools compute in
-float32. --lengths are those of the longest sentence of each batch, --pieces is the size of the
-joint vocabulary. By default, all systems are measured that are installed.
+Where other work runs on the machine, only ratios in processor time hold. On a CPU, the tools
+compute in float32, which is faster there. --lengths are those of the longest sentence of each
+batch, --pieces is the size of the joint vocabulary. By default, all systems are measured that are
+installed.
 
     python benchmarks/train_throughput.py --systems plain pascal relative --rounds 30 --threads 1
     python benchmarks/train_throughput.py --systems plain marian --precision bf16
@@ -71,10 +72,8 @@ class System:
         self.device, self.reads = choose_device(options.device), None
         if name in PEERS:
             self.base, _, build, self.loss = PEERS[name]
-            self.model, self.precision = (
-                build(recipe_of(self.base, options.size).model, options.pieces),
-                "float32",
-            )
+            self.model = build(recipe_of(self.base, options.size).model, options.pieces)
+            self.precision = "float32" if self.device.type == "cpu" else options.precision
         else:
             self.base = "lstm" if ARCHITECTURES[name] == "lstm" else "plain"
             self.reads = self.model = model_of(name, options.size, options.pieces)

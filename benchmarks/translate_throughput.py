@@ -36,9 +36,7 @@ import torch
 from synmt.decode.translator import Translator
 from synmt.exchange.export import export
 from synmt.files.reading import read_lines
-
-_SIZES = (32, 64, 128, 256)
-"""The sizes of batches that are tried."""
+from synmt.model.device import InferencePrecision
 
 System = Callable[[list[str], int], list[str]]
 """Translates lines in batches of a size."""
@@ -55,6 +53,8 @@ def main() -> None:
         length_penalty=0.0,
         limit=100,
         rounds=5,
+        sizes=[32, 64, 128, 256],
+        device="cpu",
         systems=[""],
     )
     lines = list(islice(read_lines(options.text), options.sentences))
@@ -65,7 +65,7 @@ def main() -> None:
             for name, translate in every
             if any(part in name for part in options.systems)
         ]
-        sizes = {name: fastest(translate, lines) for name, translate in chosen}
+        sizes = {name: fastest(translate, lines, options.sizes) for name, translate in chosen}
         systems = {name: partial(translate, lines, sizes[name]) for name, translate in chosen}
         found = {name: translate() for name, translate in systems.items()}
         times = measuring.take_turns(systems, options.rounds)
@@ -81,10 +81,10 @@ def main() -> None:
         )
 
 
-def fastest(translate: System, lines: list[str]) -> int:
+def fastest(translate: System, lines: list[str], sizes: list[int]) -> int:
     """Find the size of batches with which a system is fastest, after a round that warms up."""
     seconds = dict[int, float]()
-    for size in (_SIZES[0], *_SIZES):
+    for size in (sizes[0], *sizes):
         began = time.perf_counter()
         translate(lines, size)
         seconds[size] = time.perf_counter() - began
@@ -102,12 +102,16 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
         "max_length_ratio": 1e-9,
         "max_length_extra": options.limit,
     }
+    on_cpu, device = options.device == "cpu", options.device
+    precisions: tuple[InferencePrecision, ...] = (
+        ("float32", "bf16", "int8") if on_cpu else ("float32", "bf16")
+    )
     ours = {
-        precision: Translator.load(options.run, device="cpu", precision=precision, **search)
-        for precision in ("float32", "bf16", "int8")
+        precision: Translator.load(options.run, device=device, precision=precision, **search)
+        for precision in precisions
     }
     for precision, translator in ours.items():
-        for threads in (1, 2):
+        for threads in (1, 2) if on_cpu else (1,):
             yield f"synmt {precision}, {threads}", partial(translate, translator, threads)
     first = ours["float32"]
     lines = list(islice(read_lines(options.text), options.sentences))
@@ -117,13 +121,14 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
     export(first.model, recipe, first.source, first.target, folder / "model", "ctranslate2")
     kinds = [
         kind
-        for kind in ("float32", "bfloat16", "int8")
-        if kind in ctranslate2.get_supported_compute_types("cpu")
+        for kind in ("float32", "bfloat16", "int8" if on_cpu else "int8_float16")
+        if kind in ctranslate2.get_supported_compute_types(device)
     ]
     for kind in kinds:
-        for workers, threads in ((1, 1), (1, 2), (2, 1)):
+        for workers, threads in ((1, 1), (1, 2), (2, 1)) if on_cpu else ((1, 1),):
             loaded = ctranslate2.Translator(
                 str(folder / "model"),
+                device=device,
                 inter_threads=workers,
                 intra_threads=threads,
                 compute_type=kind,

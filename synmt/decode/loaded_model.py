@@ -97,7 +97,8 @@ class LoadedModel:
         """Return `candidates` if there is to be a shortlist; raises UsageError if its run has
         none."""
         if count and self.candidates is None:
-            raise UsageError("the run has no shortlist", do="Train it with `decoding.shortlist`")
+            do = "Give its `synmt train` command again, with `decoding.shortlist=50`"
+            raise UsageError("the run has no shortlist", do=do)
         return self.candidates if count else None
 
     @cached_property
