@@ -73,8 +73,8 @@ def done(command: str, seconds: float) -> dict[str, object]:
             command.split(), cwd=ROOT, capture_output=True, text=True, timeout=max(1, seconds)
         )
         code, output = ended.returncode, ended.stdout + ended.stderr
-    except subprocess.TimeoutExpired:
-        code, output = None, ""
+    except subprocess.TimeoutExpired as stopped:
+        code, output = None, (stopped.stdout or b"").decode(errors="replace")
     taken = time.monotonic() - began
     return {"command": command, "code": code, "seconds": taken, "output": output}
 

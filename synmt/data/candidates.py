@@ -22,8 +22,9 @@ from synmt.reporting.progress import progress
 _CHUNK = 20_000
 """Pairs that are counted at once."""
 Candidates = npt.NDArray[np.int32]
-"""(V, N): of each source piece the target pieces with the highest scores, PAD where there are
-fewer; of PAD, the most frequent ones."""
+"""(V, N + 1): of each source piece the target pieces with the highest scores, PAD where there are
+fewer; of PAD, the most frequent ones. The last one is the piece itself, if it is in both
+vocabularies."""
 
 
 def learn_candidates(
@@ -32,6 +33,7 @@ def learn_candidates(
     """Find candidates for each source piece.
 
     sizes: of the vocabularies of source and target.
+    count: N.
     joint: they are the same, so each piece may stay what it is.
     """
     together = csr_array(sizes)
@@ -51,10 +53,11 @@ def learn_candidates(
     order = np.lexsort((-scores, e))
     e, f = e[order], f[order]
     places = np.arange(len(e)) - np.searchsorted(e, e)  # among those of the same source piece
-    found = np.full((sizes[0], count), PAD, np.int32)
+    found = np.full((sizes[0], count + 1), PAD, np.int32)
     few = places < count
     found[e[few], places[few]] = f[few]
-    found[PAD] = np.argsort(-alone[1], kind="stable")[:count]
+    often = np.argsort(-alone[1], kind="stable")[:count]
+    found[PAD, : len(often)] = often
     if joint:
         found[:, -1] = np.arange(sizes[0])
     return found
@@ -64,6 +67,4 @@ def _occurrences(texts: Sequence[Array], size: int) -> csr_array:
     """Mark which pieces occur in each text: (B, V)."""
     rows = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
     pieces = np.concatenate(texts)
-    found = csr_array((np.ones(len(pieces)), (rows, pieces)), shape=(len(texts), size))
-    found.data[:] = 1
-    return found
+    return csr_array((np.ones(len(pieces)), (rows, pieces)), shape=(len(texts), size)).sign()

@@ -57,7 +57,7 @@ class LoadedModel:
     decoder: predicts pieces in a search, perhaps with a copy of the weights; None if the model
         does.
     tokenizers: how raw text becomes the words that it reads and writes, and back.
-    candidates: the target pieces that each source piece may become, (V, N), if its run has them.
+    candidates: the target pieces that each source piece may become (`synmt/data/candidates.py`).
     """
 
     model: Seq2Seq
@@ -69,7 +69,7 @@ class LoadedModel:
     parser: RunParser | None
     decoder: Predictor | None
     tokenizers: Tokenizers
-    candidates: Tensor | None
+    candidates: Tensor
 
     @property
     def task(self) -> str:
@@ -94,12 +94,14 @@ class LoadedModel:
         return [*self.reading.of_parser, *[SCENES] * self.reading.scenes]
 
     def may_become(self, count: int) -> Tensor | None:
-        """Return `candidates` if there is to be a shortlist; raises UsageError if its run has
-        none."""
-        if count and self.candidates is None:
-            do = "Give its `synmt train` command again, with `decoding.shortlist=50`"
-            raise UsageError("the run has no shortlist", do=do)
-        return self.candidates if count else None
+        """Return so many of the `candidates`, None if 0; raises UsageError if there are fewer."""
+        *found, itself = self.candidates.unbind(1)
+        if count > len(found):
+            raise UsageError(
+                f"the run's shortlist has {len(found)} pieces for each of the source, not {count}",
+                do="Give its `synmt train` command again, with another `decoding.shortlist`",
+            )
+        return torch.stack((*found[:count], itself), 1) if count else None
 
     @cached_property
     def parser_key(self) -> str:
@@ -156,7 +158,7 @@ def load_model(
     tokenizers = load_tokenizers(recipe, run.folder, info.get("text", {}))
     own_device = next(model.parameters()).device
     decoder = model.prepared(precision)
-    candidates, path = None, run.folder / CANDIDATES
+    candidates, path = torch.empty(0, 1), run.folder / CANDIDATES
     if path.exists():
         candidates = load_tensors(path)["candidates"].long().to(own_device)
     return LoadedModel(

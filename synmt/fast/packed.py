@@ -49,7 +49,7 @@ class PackedLinear:
             self._packed = _onednn._reorder_linear_weight(self.weight, _ROWS)
             self._plain, self._most = F.linear, _ROWS
             if dtype != torch.float32 or weight.numel() > _SMALL:
-                self.weight, self._most = self._packed, 0
+                self.weight, self._most = self._packed, -1
 
     def __call__(self, x: Tensor) -> Tensor:
         """Compute x Wᵀ + b: (N, D) -> (N, D'), x in the precision of the weight."""

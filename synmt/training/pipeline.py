@@ -241,10 +241,11 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
             vocabulary.save(run.folder, name)
         features = _features(run, recipe, data, prepared.trees)
         count, path = recipe.decoding.shortlist, run.folder / CANDIDATES
-        known = load_tensors(path)["candidates"].size(1) if path.exists() else 0
+        known = load_tensors(path)["candidates"].size(1) - 1 if path.exists() else 0
         if count != known and count and processes.rank == 0:
-            sizes = len(source), len(target)
-            learned = learn_candidates(data.split("train"), sizes, count, joint=source is target)
+            learned = learn_candidates(
+                data.split("train"), (len(source), len(target)), count, joint=source is target
+            )
             save_tensors({"candidates": torch.from_numpy(learned)}, path)
     if processes.rank == 0:
         run.write_info(pairs=len(data.split("train", {})))

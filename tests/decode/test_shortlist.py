@@ -91,6 +91,7 @@ def test_candidates_are_those_of_a_loop_over_pairs(joint, monkeypatch):
     random = np.random.default_rng(0)
     lengths = random.integers(1, 9, (30, 2))
     pairs = Pairs([random.integers(4, 16, size) for size in row] for row in lengths)
+    assert learn_candidates(pairs, (20, 20), 30, joint=joint).shape == (20, 31)
     found = learn_candidates(pairs, (20, 20), 5, joint=joint)
     texts = [({*e.tolist()}, {*f.tolist()}) for e, f in pairs]
     for piece in range(4, 20):
@@ -102,7 +103,7 @@ def test_candidates_are_those_of_a_loop_over_pairs(joint, monkeypatch):
                 scores[other] = of_both * math.log(of_both * len(texts) / alone)
         best = sorted(scores, key=lambda other: (-round(scores[other], 9), other))[:5]
         expected = best + [PAD] * (5 - len(best))
-        assert found[piece].tolist() == ([*expected[:4], piece] if joint else expected)
+        assert found[piece].tolist() == [*expected, piece if joint else PAD]
     often = sorted(range(4, 16), key=lambda other: (-sum(other in f for _, f in texts), other))
     assert found[PAD].tolist()[:4] == often[:4]
 
@@ -120,7 +121,7 @@ def test_a_run_learns_its_shortlist_and_translates_with_it(tmp_path, monkeypatch
     # a finished run gets one, too
     succeed("train", recipe)
     candidates = load_file(run / CANDIDATES)["candidates"]
-    assert candidates.shape == (320, 3)
+    assert candidates.shape == (320, 4)
     assert f" {CANDIDATES}\n" in (run / "checksums.sha256").read_text().replace("*", " ")
     # before the model has learned anything, it would choose other pieces
     translator = Translator.load(run, device="cpu")
@@ -133,5 +134,5 @@ def test_a_run_learns_its_shortlist_and_translates_with_it(tmp_path, monkeypatch
     (run / CANDIDATES).unlink()
     for count in (0, 3):
         translator = Translator.load(run, device="cpu", shortlist=count)
-        with pytest.raises(UsageError, match="no shortlist") if count else nullcontext():
+        with pytest.raises(UsageError, match="shortlist has 0 pieces") if count else nullcontext():
             list(translator.translate([line], [tree]))
