@@ -37,26 +37,26 @@ def learn_candidates(
     joint: they are the same, so each piece may stay what it is.
     """
     together = csr_array(sizes)
-    alone = [np.zeros(size) for size in sizes]
+    of_source, of_target = (np.zeros(size) for size in sizes)
     with progress("learn the shortlist", len(train), "pairs") as advance:
         for first in range(0, len(train), _CHUNK):
             rows = train.rows(range(first, min(first + _CHUNK, len(train))))
             source = _occurrences([row.source for row in rows], sizes[0])
             target = _occurrences([row.target for row in rows], sizes[1])
             together += source.T @ target
-            for total, part in zip(alone, (source, target), strict=True):
-                total += part.sum(0)
+            of_source += source.sum(0)
+            of_target += target.sum(0)
             advance(len(rows))
     cells = together.tocoo()
     e, f, times = cells.row, cells.col, cells.data
-    scores = times * np.log(times * len(train) / (alone[0][e] * alone[1][f]))
+    scores = times * np.log(times * len(train) / (of_source[e] * of_target[f]))
     order = np.lexsort((-scores, e))
     e, f = e[order], f[order]
     places = np.arange(len(e)) - np.searchsorted(e, e)  # among those of the same source piece
     found = np.full((sizes[0], count + 1), PAD, np.int32)
     few = places < count
     found[e[few], places[few]] = f[few]
-    often = np.argsort(-alone[1], kind="stable")[:count]
+    often = np.argsort(-of_target, kind="stable")[:count]
     found[PAD, : len(often)] = often
     if joint:
         found[:, -1] = np.arange(sizes[0])
@@ -67,4 +67,6 @@ def _occurrences(texts: Sequence[Array], size: int) -> csr_array:
     """Mark which pieces occur in each text: (B, V)."""
     rows = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
     pieces = np.concatenate(texts)
-    return csr_array((np.ones(len(pieces)), (rows, pieces)), shape=(len(texts), size)).sign()
+    found = csr_array((np.ones(len(pieces)), (rows, pieces)), shape=(len(texts), size))
+    found.data[:] = 1
+    return found
