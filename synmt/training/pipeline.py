@@ -14,7 +14,6 @@ import torch
 from synmt.arrays import SIDES, Side
 from synmt.corpora.resolve import Estimate
 from synmt.data.annotate import learn_features
-from synmt.data.candidates import learn_candidates
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
@@ -243,6 +242,9 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         count, path = recipe.decoding.shortlist, run.folder / CANDIDATES
         known = load_tensors(path)["candidates"].size(1) - 1 if path.exists() else 0
         if count != known and count and processes.rank == 0:
+            # it loads scipy
+            from synmt.data.candidates import learn_candidates
+
             learned = learn_candidates(
                 data.split("train"), (len(source), len(target)), count, joint=source is target
             )

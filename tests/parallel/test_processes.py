@@ -168,10 +168,11 @@ def is_alive(process):
 
 
 def test_started_processes_that_nobody_needed_end():
-    others = multiprocessing.active_children()
+    # some of these may be ending
+    others = {*multiprocessing.active_children()}
     with started_processes(2):
-        assert len(multiprocessing.active_children()) == len(others) + 2
-    assert multiprocessing.active_children() == others
+        assert len({*multiprocessing.active_children()} - others) == 2
+    assert {*multiprocessing.active_children()} <= others
 
 
 SCRIPT = """
