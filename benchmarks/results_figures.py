@@ -56,12 +56,11 @@ def _gains(found: Sequence[Results]) -> Figure:
         for row, (_, gain, kind) in enumerate(part):
             panel.barh(row, 2 * gain.visible, left=-gain.visible, height=1, color=_UNSEEN)
             half = gain.interval.high - gain.value
-            colour = _COLOURS[kind]
-            panel.errorbar(gain.value, row, xerr=half, fmt="o", color=colour, capsize=3)
+            panel.errorbar(gain.value, row, xerr=half, fmt="o", color=_COLOURS[kind], capsize=3)
             text = f"{gain.value:+.2f}{' *' if gain.is_significant else ''}".replace("-", "−")
             panel.annotate(text, (1.01, row), xycoords=("axes fraction", "data"), va="center")
     panels[-1].set_xlabel("BLEU minus that of the plain model, with 95 % interval")
-    marks = [Patch(color=ONE, label="with the parser's trees")]
+    marks = [Patch(color=ONE, label="with trees")]
     marks += [Patch(color=OTHER, label="without trees")]
     marks += [Patch(color=_UNSEEN, label="too small to be significant (*: p < 0.05)")]
     figure.legend(handles=marks, frameon=False, loc="outside lower center", ncols=3, fontsize=10)
@@ -116,8 +115,9 @@ def _texts(results: Results) -> Figure:
     texts, systems = {**results.splits, **others}, [*results.gains]
     if plan.figure:
         systems = [name for name in plan.figure if name in results.gains]
+    compared = [results.differences(text) for text in texts.values()]
     for number, system in enumerate(systems, start=1):
-        gains = [results.differences(text)[system] for text in texts.values()]
+        gains = [differences[system] for differences in compared]
         shift = 0.8 * (number / (1 + len(systems)) - 0.5)
         places = [place + shift for place in range(len(texts))]
         halves = [gain.interval.high - gain.value for gain in gains]

@@ -22,9 +22,8 @@ from synmt.reporting.progress import progress
 _CHUNK = 20_000
 """Pairs that are counted at once."""
 Candidates = npt.NDArray[np.int32]
-"""(V, N + 1): of each source piece the target pieces with the highest scores, PAD where there are
-fewer; of PAD, the most frequent ones. The last one is the piece itself, if it is in both
-vocabularies."""
+"""(V, 1 + N): of each source piece first itself, if it is in both vocabularies, else PAD; then the
+target pieces with the highest scores, PAD where there are fewer; of PAD, the most frequent ones."""
 
 
 def learn_candidates(
@@ -53,13 +52,13 @@ def learn_candidates(
     order = np.lexsort((-scores, e))
     e, f = e[order], f[order]
     places = np.arange(len(e)) - np.searchsorted(e, e)  # among those of the same source piece
-    found = np.full((sizes[0], count + 1), PAD, np.int32)
+    found = np.full((sizes[0], 1 + count), PAD, np.int32)
     few = places < count
-    found[e[few], places[few]] = f[few]
+    found[e[few], 1 + places[few]] = f[few]
     often = np.argsort(-of_target, kind="stable")[:count]
-    found[PAD, : len(often)] = often
+    found[PAD, 1 : 1 + len(often)] = often
     if joint:
-        found[:, -1] = np.arange(sizes[0])
+        found[:, 0] = np.arange(sizes[0])
     return found
 
 

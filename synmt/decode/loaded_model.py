@@ -95,13 +95,13 @@ class LoadedModel:
 
     def may_become(self, count: int) -> Tensor | None:
         """Return so many of the `candidates`, None if 0; raises UsageError if there are fewer."""
-        *found, itself = self.candidates.unbind(1)
-        if count > len(found):
+        known = self.candidates.size(1) - 1
+        if count > known:
             raise UsageError(
-                f"the run's shortlist has {len(found)} pieces for each of the source, not {count}",
+                f"the run's shortlist has {known} pieces for each of the source, not {count}",
                 do="Give its `synmt train` command again, with another `decoding.shortlist`",
             )
-        return torch.stack((*found[:count], itself), 1) if count else None
+        return self.candidates[:, : 1 + count] if count else None
 
     @cached_property
     def parser_key(self) -> str:

@@ -115,7 +115,7 @@ class RecordedState(FastState):
         self._widen()
 
     def run(self, step: Step, pieces: Tensor) -> Tensor:
-        """Compute the logits of a step: as it is, recorded, or replayed."""
+        """Compute a step: as it is, recorded, or replayed."""
         beams = pieces.size(1)
         if pieces.shape != self.pieces.shape:
             self._change()

@@ -103,9 +103,9 @@ def test_candidates_are_those_of_a_loop_over_pairs(joint, monkeypatch):
                 scores[other] = of_both * math.log(of_both * len(texts) / alone)
         best = sorted(scores, key=lambda other: (-round(scores[other], 9), other))[:5]
         expected = best + [PAD] * (5 - len(best))
-        assert found[piece].tolist() == [*expected, piece if joint else PAD]
+        assert found[piece].tolist() == [piece if joint else PAD, *expected]
     often = sorted(range(4, 16), key=lambda other: (-sum(other in f for _, f in texts), other))
-    assert found[PAD].tolist()[:4] == often[:4]
+    assert found[PAD].tolist()[1:5] == often[:4]
 
 
 @pytest.mark.journey
