@@ -18,9 +18,9 @@ from torch import Tensor
 
 from synmt.fast.graphs import RecordedState
 from synmt.fast.instructions import multiplies
-from synmt.fast.layers import ROOM, FastState, KeysValues, fast_layer, run_layers
-from synmt.fast.packed import packed_weight
-from synmt.fast.reduced_keys_values import ReducedKeysValues
+from synmt.fast.keys_values import UNIT, KeysValues, MultipliedKeysValues
+from synmt.fast.layers import ROOM, FastState, fast_layer, run_layers
+from synmt.fast.packed import layer_precision, packed_weight
 from synmt.model.attention import Memory
 from synmt.model.device import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
@@ -43,15 +43,18 @@ class FastDecoder:
     ) -> None:
         self._table = model.target_embedding.table.weight.detach()
         layers = cast(list[DecoderLayer], model.decoder)
-        self._layers = [fast_layer(layer, precision) for layer in layers]
+        inner = layer_precision(precision, self._table.size(1))
+        self._layers = [fast_layer(layer, inner) for layer in layers]
         self._output = packed_weight(model.output_weight, model.output_bias, precision)
         embedding, self._embed = model.target_embedding, self._embed_alone
         if embedding.positions is not None and embedding.waves is not None:
             self._positions, self._embed = embedding.positions, self._embed_with_position
             self._waves = embedding.waves
-        self._dtype = self._output.dtype
-        reduced = precision != "float32" and self._table.device.type == "cpu" and multiplies("bf16")
-        self._keys_values = ReducedKeysValues if reduced else KeysValues
+        self._dtype = self._layers[0].project.dtype
+        on_cpu = self._table.device.type == "cpu"
+        reduced = precision != "float32" and on_cpu and multiplies("bf16")
+        self._keys_values = MultipliedKeysValues if on_cpu else KeysValues
+        self._stored = torch.bfloat16 if reduced else torch.float32
         self.output_type = torch.bfloat16 if reduced else self._dtype
         self._norm = deepcopy(model.decoder_norm).to(self._dtype)
         self._recorded = recorded
@@ -63,15 +66,16 @@ class FastDecoder:
             ~memory.mask, -math.inf
         )  # (B, Ts)
         states = memory.states  # (B, Ts, D)
-        # on a CPU, torch's attention computes 16 keys at once in the time of 8 single ones
-        if (more := -states.size(1) % 16) <= 8:
-            mask, states = F.pad(mask, (0, more), value=-math.inf), F.pad(states, (0, 0, 0, more))
-        kind = self._keys_values
-        source = [kind.of(layer.read(states), layer.heads) for layer in self._layers]
-        caches = [
-            kind.empty(sentences, ROOM, states.size(2), layer.heads, device)
-            for layer in self._layers
-        ]
+        kind, dtype = self._keys_values, self._stored
+        source, caches = (
+            [
+                kind.empty(sentences, layer.heads, places, states.size(2), dtype, mask)
+                for layer in self._layers
+            ]
+            for places in (-(-states.size(1) // UNIT) * UNIT, ROOM)
+        )
+        for layer, stored in zip(self._layers, source, strict=True):
+            stored.fill(slice(states.size(1)), layer.read(states))
         seen, steps = mask.new_empty(sentences, 1, 0), mask.new_empty(sentences, 0)
         kind_of_state = RecordedState if self._recorded and _records(device) else FastState
         return kind_of_state(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))

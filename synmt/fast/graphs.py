@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.fast.layers import FastState, Step
+from synmt.fast.layers import FastState, Step, only_itself
 
 _logger = logging.getLogger(__name__)
 
@@ -139,10 +139,8 @@ class RecordedState(FastState):
 
     def append(self, beams: int) -> None:
         self.places += beams
-        itself = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(
-            0.0
-        )  # (K, K)
-        self.seen.index_copy_(2, self.places, itself.expand(len(self.seen), -1, -1))
+        new = only_itself(beams, self.seen).expand(len(self.seen), -1, -1)  # (B, K, K)
+        self.seen.index_copy_(2, self.places, new)
         self.steps.index_copy_(
             1, self.places, self.now.to(self.steps).expand(len(self.steps), beams)
         )

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from synmt.fast.keys_values import KeysValues
 from synmt.fast.packed import PackedLinear, packed
 from synmt.fast.quantized import QuantizedLinear
 from synmt.model.device import InferencePrecision
@@ -31,80 +32,6 @@ ROOM = 32
 
 _Function = Callable[[Tensor], Tensor]
 Step = Callable[["FastState", Tensor], Tensor]
-
-
-class KeysValues:
-    """Keys and values of B sentences in T places, in float32, for PyTorch's fused attention.
-
-    stored: (B, T, 2 D).
-    """
-
-    def __init__(self, stored: Tensor, heads: int) -> None:
-        self.stored, self.heads = stored, heads
-
-    @classmethod
-    def of(cls, keys_values: Tensor, heads: int) -> KeysValues:
-        """Store keys and values (B, T, 2 D)."""
-        return cls(keys_values.float(), heads)
-
-    @classmethod
-    def empty(
-        cls, sentences: int, places: int, width: int, heads: int, device: torch.device
-    ) -> KeysValues:
-        """Make room for keys and values of a width of D."""
-        return cls(_room(sentences, places, 2 * width, device=device), heads)
-
-    @property
-    def places(self) -> int:
-        """T, of which some may not be filled."""
-        return self.stored.size(1)
-
-    def select(self, sentences: Tensor, moved: Tensor) -> None:
-        """Keep these sentences (B',), of which those at `moved` (M,) come from another place."""
-        self.stored[moved] = self.stored[sentences[moved]]
-        self.stored = self.stored[: len(sentences)]
-
-    def fill(self, places: slice | Tensor, keys_values: Tensor) -> None:
-        """Fill K places with (B, K, 2 D)."""
-        self.stored[:, places] = keys_values.to(self.stored.dtype)
-
-    def copied(self, places: Tensor, room: int) -> KeysValues:
-        """Copy places (B, P) into a new memory with more of them."""
-        copy = _room(len(self.stored), room, self.stored.size(2), device=self.stored.device)
-        copy[:, : places.size(1)] = rows_at(self.stored, places)
-        return type(self)(copy, self.heads)
-
-    def attend(self, query: Tensor, mask: Tensor) -> Tensor:
-        """Attend from queries (B, K, D) to the first P places: (B K, D).
-
-        mask: added to the scores, broadcasts to (B, H, K, P).
-        """
-        keys_values = self.stored[:, : mask.size(-1)]
-        k, v = by_head(keys_values, self.heads)  # (B, H, P, d) each
-        output = F.scaled_dot_product_attention(
-            self.queries(query.float()), k, v, attn_mask=mask
-        )  # (B, H, K, d)
-        return output.transpose(1, 2).reshape(-1, query.size(2))
-
-    def queries(self, query: Tensor) -> Tensor:
-        return query.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, H, K, d)
-
-
-def by_head(keys_values: Tensor, heads: int) -> Tensor:
-    """(B, T, 2 D) -> (2, B, H, T, d)."""
-    return keys_values.unflatten(2, (2, heads, -1)).permute(2, 0, 3, 1, 4)
-
-
-def _room(*shape: int, device: torch.device) -> Tensor:
-    # on a GPU, all places are multiplied, and 0 · NaN is NaN
-    return (torch.empty if device.type == "cpu" else torch.zeros)(shape, device=device)
-
-
-def rows_at(rows: Tensor, places: Tensor) -> Tensor:
-    """Take places (B, P) of rows (B, T, …): (B, P, …)."""
-    indices = places + rows.size(1) * torch.arange(len(rows), device=rows.device)[:, None]  # (B, P)
-    # on a CPU, gather takes twice the time
-    return rows.flatten(0, 1).index_select(0, indices.flatten()).view(*places.shape, -1)
 
 
 @dataclass
@@ -121,6 +48,7 @@ class FastState:
     length: number of pieces decoded so far.
     position: of the newest pieces, as a number or (1,).
     newest: the places of their keys and values.
+    biases: what is added to scores in this step, for the target and the source.
     ahead: number of later steps for which tables of positions must have rows.
     """
 
@@ -133,6 +61,7 @@ class FastState:
     length: int = 0
     position: int | Tensor = 0
     newest: slice | Tensor = field(init=False)
+    biases: tuple[Tensor, Tensor] = field(init=False)
     ahead: int = 0
 
     def run(self, step: Step, pieces: Tensor) -> Tensor:
@@ -166,10 +95,8 @@ class FastState:
         sentences, _, filled = self.seen.shape
         if filled + beams > self.caches[0].places:
             self._renew(beams)
-        itself = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(
-            0.0
-        )  # (K, K)
-        self.seen = torch.cat((self.seen, itself.expand(sentences, -1, -1)), 2)  # (B, K, P)
+        new = only_itself(beams, self.seen).expand(sentences, -1, -1)  # (B, K, K)
+        self.seen = torch.cat((self.seen, new), 2)  # (B, K, P)
         self.steps = F.pad(self.steps, (0, beams), value=self.length)  # (B, P)
         self.newest = slice(self.seen.size(2) - beams, self.seen.size(2))
 
@@ -188,6 +115,11 @@ class FastState:
         )  # (B, K, P')
         self.steps = self.steps.gather(1, past)  # (B, P')
         self.caches = [cache.copied(past, room) for cache in self.caches]
+
+
+def only_itself(beams: int, seen: Tensor) -> Tensor:
+    """Make the mask of new places, each of which one hypothesis sees: (K, K)."""
+    return seen.new_full((beams, beams), -math.inf).fill_diagonal_(0.0)
 
 
 class FastLayer:
@@ -245,20 +177,20 @@ class FastLayer:
         new = self.project(x).view(sentences, beams, -1)  # (B, K, 3 D)
         query, keys_values = self._placed(new, state).split((x.size(1), 2 * x.size(1)), -1)
         cache.fill(state.newest, keys_values)
-        return cache.attend(query, self._seen(state)).to(x.dtype)
+        return cache.attend(query, self._bias(state, cache)).to(x.dtype)
 
     def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
         """Apply their position to queries and keys of (B, K, 3 D); here they have none."""
         return query_keys_values
 
-    def _seen(self, state: FastState) -> Tensor:
-        """Make what is added to the scores: broadcasts to (B, H, K, P)."""
-        return state.seen[:, None]
+    def _bias(self, state: FastState, cache: KeysValues) -> Tensor:
+        """Return what is added to the scores of the target."""
+        return state.biases[0]
 
     def _read(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """Attend to the source: (B K, D) -> (B K, D)."""
         query = self.query(x).view(len(state.mask), -1, x.size(1))  # (B, K, D)
-        return state.source[number].attend(query, state.mask).to(x.dtype)
+        return state.source[number].attend(query, state.biases[1]).to(x.dtype)
 
 
 class _RotaryLayer(FastLayer):
@@ -280,12 +212,10 @@ class _AlibiLayer(FastLayer):
         super().__init__(layer, precision)
         self.slopes = cast(AlibiAttention, layer.self_attention).slopes
 
-    def _seen(self, state: FastState) -> Tensor:
+    def _bias(self, state: FastState, cache: KeysValues) -> Tensor:
         # near 0 for what counts most: bf16 has few digits for large numbers
-        return (
-            state.seen[:, None]
-            + self.slopes[:, None, None] * (state.steps - state.position)[:, None, None]
-        )
+        distances = (state.steps - state.position)[:, None, None]  # (B, 1, 1, P)
+        return cache.bias(state.seen[:, None] + self.slopes[:, None, None] * distances)
 
 
 _LAYERS = {SelfAttention: FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
@@ -307,6 +237,7 @@ def run_layers(layers: Sequence[FastLayer], x: Tensor, state: FastState, beams: 
     """Feed the newest piece of every hypothesis, of `beams` for each sentence: (B K, D) -> (B K,
     D)."""
     state.append(beams)
+    state.biases = state.caches[0].bias(state.seen[:, None]), state.source[0].bias(state.mask)
     for number, layer in enumerate(layers):
         x = layer.step(x, state, number)  # (B K, D)
     state.position += 1

@@ -17,7 +17,7 @@ from synmt.fast.decoder import fast_decoder
 from synmt.fast.dropout import add_dropped, dropout
 from synmt.fast.feed_forward import dropped_relu
 from synmt.fast.linear import FastLinear, add_outer_product, linear, pad_rows, product, repeated
-from synmt.fast.packed import reduce_layers, usable_precision
+from synmt.fast.packed import layer_precision, reduce_layers, usable_precision
 from synmt.model.attention import Attend, Terms
 from synmt.model.blocks.both_directions import BothDirections
 from synmt.model.device import InferencePrecision
@@ -115,8 +115,8 @@ class FastModel(Seq2Seq):
         trained afterwards."""
         precision = usable_precision(precision, self.output_weight.device)
         decoder = fast_decoder(self, precision, recorded=True)
-        if precision != "float32":
-            reduce_layers(self, precision)
+        if (inner := layer_precision(precision, self.output_weight.size(1))) != "float32":
+            reduce_layers(self, inner)
         return decoder or self
 
 

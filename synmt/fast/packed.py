@@ -32,6 +32,8 @@ _ROWS = 64
 """Rows that the layout is chosen for; it serves every number of rows."""
 _SMALL = 1 << 16
 """Numbers in a weight by which few rows are multiplied faster than oneDNN prepares to."""
+_WIDE = 256
+"""Numbers in a row whose products in int8 save more than rounding the row takes."""
 
 
 class PackedLinear:
@@ -99,6 +101,13 @@ class _ReducedLinear(nn.Linear):
         return output.to(input.dtype).unflatten(0, input.shape[:-1])
 
 
+def layer_precision(precision: InferencePrecision, width: int) -> InferencePrecision:
+    """Return the precision of the layers of a model of this width, apart from its output layer."""
+    if precision != "int8" or width >= _WIDE:
+        return precision
+    return "bf16" if multiplies("bf16") else "float32"
+
+
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
     """Make linear layers compute in bf16 or int8, except those of variants; the model cannot be
     trained then."""
@@ -140,8 +149,6 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
 def can_pack(dtype: torch.dtype) -> bool:
     """Return whether this build of torch has the operators, and the processor the instructions that
     they need."""
-    if not torch.backends.mkldnn.is_available():
-        return False
     try:
         x = torch.ones(1, 1, dtype=dtype)
         weight = _onednn._reorder_linear_weight(x, 1)

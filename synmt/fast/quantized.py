@@ -60,7 +60,7 @@ class QuantizedLinear:
 
     def _sums(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Compute t_n Σ_k q_mk w_nk, (N, D'), and s_m, (N, 1)."""
-        quantized, scale = quantize_rows(x.detach())
+        quantized, scale = quantize_rows(x.detach().float())
         # two's complement with the other sign bit is the number plus 128
         unsigned = quantized.view(torch.uint8).bitwise_xor_(_ZERO)
         sums = torch.ops.onednn.qlinear_pointwise(

@@ -7,18 +7,16 @@ import logging
 from collections import Counter
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 import torch
 from refusing import assert_refused
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import random_batch, shaken, small_model
-from stepping import GPU_LIKE, LENGTHS, assert_equal_steps, both_steps
+from stepping import GPU_LIKE, LENGTHS, assert_equal_steps, both_steps, started
 from torch.utils._python_dispatch import TorchDispatchMode
 
 pytest.importorskip("synmt.fast")
 
-from synmt.data.batch import collate_source
 from synmt.decode import beam
 from synmt.decode.beam import search
 from synmt.decode.next_piece import Member, looks
@@ -69,8 +67,7 @@ def test_places_that_nobody_sees_any_more_are_forgotten(positions):
     assert_equal_steps(model, steps=60)
     decoder = fast_decoder(model)
     with torch.inference_mode():
-        memory, _ = model.remember(collate_source([np.arange(4, 12)] * 2), {})
-        state = decoder.start(memory)
+        state = started(model, decoder)
         for beams in [1] + [4] * 59:
             decoder.predict(state, torch.full((2, beams), 7))
             # all continue from the first one
@@ -79,7 +76,9 @@ def test_places_that_nobody_sees_any_more_are_forgotten(positions):
 
 
 @pytest.mark.parametrize("precision", ["bf16", INT8])
-def test_lower_precisions_are_near(precision):
+@pytest.mark.parametrize("wide", [0, 1000])
+def test_lower_precisions_are_near(precision, wide, monkeypatch):
+    monkeypatch.setattr(packed, "_WIDE", wide)
     for slow, fast in both_steps(small_model().eval(), precision):
         assert 0 < (slow - fast).abs().max() < 0.05 * slow.abs().max()
 
@@ -88,15 +87,14 @@ def test_the_penalties_of_alibi_keep_their_digits_in_bf16():
     model = small_model(positions="alibi").eval()
     decoder = fast_decoder(model)
     with torch.inference_mode():
-        memory, _ = model.remember(collate_source([np.arange(4, 12)]), {})
-        state = decoder.start(memory)
+        state = started(model, decoder)
         # as after 200 pieces
         state.seen, state.steps, state.position = (
             torch.zeros(1, 1, 200),
             torch.arange(200)[None],
             199,
         )
-        exact = decoder._layers[0]._seen(state)
+        exact = decoder._layers[0]._bias(state, Mock(bias=lambda mask: mask))
     scores = torch.randn(exact.shape, generator=torch.Generator().manual_seed(1)).bfloat16()
     rounded = (scores + exact.bfloat16()).float().softmax(-1)
     assert ((scores.float() + exact).softmax(-1) - rounded).abs().sum(-1).max() < 0.01

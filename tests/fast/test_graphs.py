@@ -26,7 +26,7 @@ from synmt.decode.beam import search
 from synmt.decode.next_piece import Member, looks
 from synmt.decode.options import SearchOptions
 from synmt.fast import decoder as fast
-from synmt.fast import graphs, layers, packed
+from synmt.fast import graphs, packed
 from synmt.fast.decoder import fast_decoder
 from synmt.fast.graphs import RecordedState
 from synmt.model import positions as position_tables
@@ -74,7 +74,7 @@ class Recording(TorchDispatchMode):
 def recordings(monkeypatch):
     monkeypatch.setattr(fast, "_records", lambda device: not RecordedState.failed)
     monkeypatch.setattr(graphs, "Graph", Recording)
-    monkeypatch.setattr(layers, "_room", lambda *shape, device: torch.zeros(shape))
+    monkeypatch.setattr(fast, "MultipliedKeysValues", fast.KeysValues)
     monkeypatch.setattr(Recording, "made", [], raising=False)
     return Recording.made
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from small import small_model
+from stepping import started
 
 pytest.importorskip("synmt.fast")
 
-from synmt.data.batch import collate_source
 from synmt.fast import decoder as fast
-from synmt.fast.layers import KeysValues
-from synmt.fast.reduced_keys_values import ReducedKeysValues
+from synmt.fast.keys_values import KeysValues, MultipliedKeysValues
 
 HEADS, WIDTH = 3, 12
-KINDS = [(KeysValues, 1e-5), (ReducedKeysValues, 0.03)]
+KINDS = [
+    (KeysValues, torch.float32, 1e-5),
+    (MultipliedKeysValues, torch.float32, 1e-5),
+    (MultipliedKeysValues, torch.bfloat16, 0.03),
+]
 
 
 def draw(*shape, seed=0):
@@ -39,23 +41,25 @@ def masks(*shape, seed=0):
     return mask
 
 
-@pytest.mark.parametrize(("kind", "tolerance"), KINDS)
-def test_a_source_is_attended_as_the_equation_says(kind, tolerance):
-    keys_values = draw(4, 5, 2 * WIDTH, seed=1)
-    compare(kind.of(keys_values, HEADS), keys_values, masks(4, 1, 1, 5), tolerance)
+@pytest.mark.parametrize(("kind", "dtype", "tolerance"), KINDS)
+def test_a_source_is_attended_as_the_equation_says(kind, dtype, tolerance):
+    keys_values = draw(4, 16, 2 * WIDTH, seed=1)
+    stored = kind.empty(4, HEADS, 16, WIDTH, dtype, keys_values)
+    stored.fill(slice(None), keys_values)
+    compare(stored, keys_values, masks(4, 1, 1, 16), tolerance)
 
 
 def compare(stored, keys_values, mask, tolerance):
     """Attend to what is stored and to the same keys and values as the equation says."""
     query = draw(len(keys_values), 2, WIDTH)
-    found = stored.attend(query, mask).double()
+    found = stored.attend(query, stored.bias(mask)).double()
     torch.testing.assert_close(found, written_out(query, keys_values, mask), atol=tolerance, rtol=0)
 
 
-@pytest.mark.parametrize(("kind", "tolerance"), KINDS)
-def test_a_target_grows_shrinks_and_forgets(kind, tolerance):
-    stored = kind.empty(4, 6, WIDTH, HEADS, torch.device("cpu"))
+@pytest.mark.parametrize(("kind", "dtype", "tolerance"), KINDS)
+def test_a_target_grows_shrinks_and_forgets(kind, dtype, tolerance):
     slow = torch.zeros(4, 0, 2 * WIDTH)
+    stored = kind.empty(4, HEADS, 6, WIDTH, dtype, slow)
 
     def fill(count):
         nonlocal slow
@@ -86,8 +90,5 @@ def test_bf16_is_stored_where_the_processor_multiplies_it(fast_bf16, monkeypatch
     model = small_model().eval()
     for precision in ("bf16", "float32"):
         decoder = fast.fast_decoder(model, precision)
-        memory, _ = model.remember(collate_source([np.arange(4, 8)]), {})
-        reduced = fast_bf16 and precision == "bf16"
-        assert type(decoder.start(memory).source[0]) is (
-            ReducedKeysValues if reduced else KeysValues
-        )
+        is_bf16 = started(model, decoder).source[0].stored.dtype == torch.bfloat16
+        assert is_bf16 == (fast_bf16 and precision == "bf16")

@@ -21,6 +21,12 @@ def fast_decoder(model, precision="float32", *, recorded=False):
     return (wing.fast_decoder(model, precision, recorded=recorded) if wing else None) or model
 
 
+def started(model, decoder):
+    """Begin to decode two sentences with a decoder of a model."""
+    memory, _ = model.remember(collate_source([np.arange(4, 12)] * 2), {})
+    return decoder.start(memory)
+
+
 def both_steps(model, precision="float32", steps=13, **options):
     """Yield the logits of the model's step and of the fast one, while hypotheses are reordered and
     sentences leave."""
