@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 
 from synmt.controlled import english
 from synmt.controlled.corpus import ControlledExample
-from synmt.controlled.german import noun_phrase, say
+from synmt.controlled.german import noun_phrase, object_case, say
 from synmt.controlled.lexicon import VERBS, Case, Verb
 from synmt.controlled.meaning import Determiner, NounPhrase, Predicate, predicates, replace_part
 
@@ -86,16 +86,13 @@ def words_of(text: str) -> list[str]:
 
 def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
     """Make a pair if one of the hardest verbs has a form that no other word has."""
-    hardest = [
-        verb
-        for verb in english.finite_verbs(english.tree(example.meaning))
-        if verb.attractors == example.attractors
-    ]
-    swapped = next(filter(None, (_swapped(example.target, verb) for verb in hardest)), None)
-    if swapped:
-        word, other = swapped
-        incorrect = _with_word(example.target, word, other)
-        yield Pair(example, "agreement", incorrect, word, {"attractors": example.attractors})
+    hardest = example.attractors
+    for verb in english.finite_verbs(english.tree(example.meaning)):
+        if verb.attractors == hardest and (swapped := _swapped(example.target, verb)):
+            word, other = swapped
+            incorrect = _with_word(example.target, word, other)
+            yield Pair(example, "agreement", incorrect, word, {"attractors": hardest})
+            return
 
 
 def _swapped(target: str, verb: english.FiniteVerb) -> tuple[int, str] | None:
@@ -124,17 +121,13 @@ def _case_pair(example: ControlledExample) -> Iterator[Pair]:
 def _wrong_articles(example: ControlledExample) -> Iterator[tuple[int, int, Case, str]]:
     """Yield the articles that have a wrong form: distance to the verb, index, correct case and
     wrong form."""
-    words = words_of(example.target)
     for predicate in predicates(example.meaning):
         for phrase in filter(None, (predicate.recipient, predicate.object)):
             if phrase.determiner not in _OTHER_DETERMINER:
                 continue
-            word = _index(
-                example, phrase, replace(phrase, determiner=_OTHER_DETERMINER[phrase.determiner])
-            )
-            right: Case = (
-                "accusative" if words[word] == noun_phrase(phrase, "accusative")[0] else "dative"
-            )
+            other = replace(phrase, determiner=_OTHER_DETERMINER[phrase.determiner])
+            word = _difference(example.target, say(replace_part(example.meaning, phrase, other)))
+            right: Case = "dative" if phrase is predicate.recipient else object_case(predicate.verb)
             wrong = noun_phrase(phrase, "dative" if right == "accusative" else "accusative")[0]
             if not _is_right_in_number(phrase, right, wrong):
                 yield abs(word - _verb_index(example, predicate)) - 1, word, right, wrong
@@ -152,9 +145,10 @@ def _particle_pairs(example: ControlledExample) -> Iterator[Pair]:
     """Make two pairs for the particle farthest from its verb: without it, and with another one."""
     right, particles = words_of(example.target), []
     for predicate in predicates(example.meaning):
-        without = _with_particle(example, predicate, "")
+        without = _with_forms(example, predicate, prefix="")
         if len(words_of(without)) < len(right):
-            other = _with_particle(example, predicate, _wrong_particle(example, predicate.verb))
+            another = _wrong_particle(example, predicate.verb)
+            other = _with_forms(example, predicate, prefix=another)
             word = _difference(example.target, other)
             particles.append((word - _verb_index(example, predicate) - 1, word, without, other))
     if particles:
@@ -169,8 +163,9 @@ def _particle_pairs(example: ControlledExample) -> Iterator[Pair]:
             )
 
 
-def _with_particle(example: ControlledExample, predicate: Predicate, particle: str) -> str:
-    changed = replace(predicate, verb=replace(predicate.verb, prefix=particle))
+def _with_forms(example: ControlledExample, predicate: Predicate, **forms: str) -> str:
+    """Express an example with other forms of a German verb."""
+    changed = replace(predicate, verb=replace(predicate.verb, **forms))
     return say(replace_part(example.meaning, predicate, changed))
 
 
@@ -185,19 +180,11 @@ def _wrong_particle(example: ControlledExample, verb: Verb) -> str:
 
 
 def _verb_index(example: ControlledExample, predicate: Predicate) -> int:
-    return _index(
-        example, predicate, replace(predicate, verb=replace(predicate.verb, **_OTHER_FORMS))
-    )
-
-
-def _index(
-    example: ControlledExample, part: NounPhrase | Predicate, other: NounPhrase | Predicate
-) -> int:
-    """Find the word of the correct translation that changes if a part of the meaning changes."""
-    return _difference(example.target, say(replace_part(example.meaning, part, other)))
+    return _difference(example.target, _with_forms(example, predicate, **_OTHER_FORMS))
 
 
 def _difference(correct: str, changed: str) -> int:
+    """Find the word of the correct translation that is another one in the changed translation."""
     pairs = zip(words_of(correct), words_of(changed), strict=True)
     [index] = [index for index, (left, right) in enumerate(pairs) if left != right]
     return index

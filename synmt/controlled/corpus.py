@@ -112,17 +112,16 @@ def generate(
     used_sources: set[str] = set()
     parts = {}
     for part, size in sizes.items():
-        splits = SPLITS if part == "test" else SPLITS[:1]
-        depth = settings.depth if part != "test" else 0
+        splits, depth = (SPLITS, 0) if part == "test" else (SPLITS[:1], settings.depth)
         drawn = partial(_example, _random(seed, part), settings, partial(_fits, depth=depth))
-        parts[part] = _new_examples(drawn, _label_cycle(splits, size), used_sources)
+        parts[part] = list(_new_examples(drawn, _label_cycle(splits, size), used_sources))
     return {part: parts[part] for part in ("train", "valid", "test")}
 
 
 def generate_hard(seed: int = 1, size: int = 600, settings: ControlledRecipe = USUAL) -> Parts:
     """Generate the hard test set; all of its sentences are longer than those of `generate`."""
     drawn = partial(_example, _random(seed, "hard"), settings, _fits_hard)
-    return {"hard": _new_examples(drawn, _label_cycle(HARD_SPLITS, size), set())}
+    return {"hard": list(_new_examples(drawn, _label_cycle(HARD_SPLITS, size), set()))}
 
 
 def _random(seed: int, part: str) -> Random:
@@ -187,15 +186,13 @@ def _new_examples(
     drawn: Callable[[_Labels], ControlledExample | None],
     all_labels: Iterator[_Labels],
     used_sources: set[str],
-) -> list[ControlledExample]:
+) -> Iterator[ControlledExample]:
     """Draw sentences until there is a new one for all labels."""
-    found = list[ControlledExample]()
     for labels in all_labels:
         while not (example := drawn(labels)) or example.source in used_sources:
             pass
         used_sources.add(example.source)
-        found.append(example)
-    return found
+        yield example
 
 
 def _example(
@@ -208,25 +205,33 @@ def _example(
     if attractors(root) != labels.attractors or not fits(root, labels):
         return None
     source, parse = english.text_and_parse(root)
-    target = german.say(meaning)
     return ControlledExample(
-        meaning, source, target, parse, labels.phenomenon, labels.attractors, labels.split
+        meaning,
+        source,
+        german.say(meaning),
+        parse,
+        labels.phenomenon,
+        labels.attractors,
+        labels.split,
     )
 
 
 def _fits(root: english.Node, labels: _Labels, *, depth: int) -> bool:
     words = len(root.in_order())
-    fits = words <= LONGEST and (words > TRAINED_WORDS) == (labels.split == "length")
-    fits = fits and (not depth or _depth(root) <= depth)
-    return fits and any(map(is_held_out, combinations(root))) == (labels.split == "combination")
+    return (
+        words <= LONGEST
+        and (words > TRAINED_WORDS) == (labels.split == "length")
+        and (not depth or _depth(root) <= depth)
+        and any(map(is_held_out, combinations(root))) == (labels.split == "combination")
+    )
 
 
 def _fits_hard(root: english.Node, labels: _Labels) -> bool:
-    if not LONGEST < len(root.in_order()) <= LONGEST_HARD or any(
-        map(is_held_out, combinations(root))
-    ):
-        return False
-    return (_depth(root) > TRAINED_DEPTH) == (labels.split == "deeper")
+    return (
+        LONGEST < len(root.in_order()) <= LONGEST_HARD
+        and not any(map(is_held_out, combinations(root)))
+        and (_depth(root) > TRAINED_DEPTH) == (labels.split == "deeper")
+    )
 
 
 def _depth(root: english.Node) -> int:

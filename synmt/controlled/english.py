@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any
 
 import numpy as np
 
 from synmt.controlled.german import finite
-from synmt.controlled.lexicon import ADVERBS, Noun, Verb
+from synmt.controlled.lexicon import ADVERBS, Verb
 from synmt.controlled.meaning import (
     Clause,
     NounPhrase,
@@ -31,7 +31,7 @@ class Node:
     """A word of the tree with its children to the left and to the right.
 
     entry: of the lexicon.
-    finite: whether it is the verb form that agrees with the subject.
+    tense: that of the clause, if this is the verb form that agrees with the subject.
     """
 
     word: str
@@ -40,8 +40,8 @@ class Node:
     before: list[Node] = field(default_factory=list)
     after: list[Node] = field(default_factory=list)
     plural: bool = False
-    entry: Noun | Verb | None = None
-    finite: bool = False
+    entry: Any = None
+    tense: Tense | None = None
 
     def child(self, relation: str) -> Node | None:
         """Find the first child with a relation."""
@@ -70,11 +70,11 @@ def tree(sentence: Sentence, restyle: Callable[[Node], None] | None = None) -> N
 def text_and_parse(root: Node) -> tuple[str, Parse]:
     """Turn a tree into raw text and a Parse of this text."""
     nodes = root.in_order()
-    position = {id(node): index for index, node in enumerate(nodes)}
+    position = {node: index for index, node in enumerate(nodes)}
     parents = list(range(len(nodes)))
     for node in nodes:
         for child in node.before + node.after:
-            parents[position[id(child)]] = position[id(node)]
+            parents[position[child]] = position[node]
     text, spans = "", []
     for node in nodes:
         text += " " if text and node.tag != "PUNCT" else ""
@@ -106,7 +106,7 @@ def _clause(clause: Clause, relation: str, antecedent: NounPhrase | None = None)
     if clause.subject:
         verb.before.append(noun_phrase(clause.subject, "nsubj"))
     if clause.tense in _AUXILIARIES:
-        verb.before.append(Node(_AUXILIARIES[clause.tense], "AUX", "aux", finite=True))
+        verb.before.append(Node(_AUXILIARIES[clause.tense], "AUX", "aux", tense=clause.tense))
     for other in others:
         conjunct = _predicate(other, clause.tense, plural, "conj")
         conjunct.before.append(Node("and", "CCONJ", "cc"))
@@ -130,9 +130,9 @@ def _add_subordinate(verb: Node, subordinate: SubordinateClause | None) -> None:
 
 def _predicate(predicate: Predicate, tense: Tense, plural: bool, relation: str) -> Node:
     verb = predicate.verb
-    node = Node(
-        _form(verb, tense, plural), "VERB", relation, entry=verb, finite=tense not in _AUXILIARIES
-    )
+    node = Node(_form(verb, tense, plural), "VERB", relation, entry=verb)
+    if tense not in _AUXILIARIES:
+        node.tense = tense
     if verb.particle:
         node.after.append(Node(verb.particle, "ADP", "compound:prt"))
     if predicate.recipient:
@@ -157,10 +157,9 @@ def noun_phrase(phrase: NounPhrase, relation: str) -> Node:
     adjective = [Node(phrase.adjective.english, "ADJ", "amod")] if phrase.adjective else []
     node.before = [_determiner(phrase, (adjective or [node])[0].word), *adjective]
     for modifier in phrase.modifiers:
-        is_relative = isinstance(modifier, RelativeClause)
         node.after.append(
             _clause(modifier.clause, "acl:relcl", phrase)
-            if is_relative
+            if isinstance(modifier, RelativeClause)
             else _preposition_phrase(modifier, "nmod")
         )
     if phrase.second:
@@ -214,28 +213,26 @@ class FiniteVerb:
         """List the German finite forms in a number: in a main clause, and at the end of a clause if
         it differs."""
         form = finite(self.verb, self.tense, plural)
-        is_separable = bool(self.verb.prefix) and self.tense in ("present", "past")
+        is_separable = bool(self.verb.prefix) and self.tense not in _AUXILIARIES
         return [form, self.verb.prefix + form] if is_separable else [form]
 
 
 def finite_verbs(root: Node) -> list[FiniteVerb]:
     """Find the verbs that agree with a subject, in the order of the sentence."""
     nodes = root.in_order()
-    index = {id(node): place for place, node in enumerate(nodes)}
     verbs = []
-    for verb, heads in sorted(_subjects(root), key=lambda pair: index[id(pair[0])]):
-        agreeing = next((child for child in verb.before if child.tag == "AUX"), verb)
+    for verb, heads in sorted(_subjects(root), key=lambda pair: nodes.index(pair[0])):
+        agreeing = verb.child("aux") or verb
         # "can sing and laugh": the second verb is an infinitive
-        if agreeing.finite:
+        if agreeing.tense:
             plural = heads[0].plural or len(heads) > 1
-            between = nodes[index[id(heads[0])] + 1 : index[id(agreeing)]]
+            between = nodes[nodes.index(heads[0]) + 1 : nodes.index(agreeing)]
             differing = sum(
                 node.tag == "NOUN" and node.plural != plural
                 for node in between
                 if node not in heads
             )
-            entry = cast(Verb, verb.entry)
-            verbs.append(FiniteVerb(entry, _tense(entry, agreeing), plural, differing))
+            verbs.append(FiniteVerb(verb.entry, agreeing.tense, plural, differing))
     return verbs
 
 
@@ -247,16 +244,8 @@ def attractors(root: Node) -> int:
 def combinations(root: Node) -> frozenset[tuple[str, str]]:
     """Collect the pairs (subject noun, verb) of all clauses, in English."""
     return frozenset(
-        (cast(Noun, noun.entry).english, cast(Verb, verb.entry).name)
-        for verb, heads in _subjects(root)
-        for noun in heads
+        (noun.entry.english, verb.entry.name) for verb, heads in _subjects(root) for noun in heads
     )
-
-
-def _tense(verb: Verb, agreeing: Node) -> Tense:
-    if agreeing.tag == "AUX":
-        return cast(Tense, "pluperfect" if agreeing.word == "had" else agreeing.word)
-    return "present" if agreeing.word in (verb.base, verb.third) else "past"
 
 
 def _subjects(root: Node) -> list[tuple[Node, list[Node]]]:

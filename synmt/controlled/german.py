@@ -18,13 +18,13 @@ from synmt.controlled.meaning import (
 )
 
 _GENDERS = ("m", "f", "n", "plural")
-_PRONOUNS: dict[Case, tuple[str, ...]] = {
-    "nominative": ("der", "die", "das", "die"),
-    "accusative": ("den", "die", "das", "die"),
-    "dative": ("dem", "der", "dem", "denen"),
-}
-# endings in the order of _GENDERS; - means no ending
+# endings in the order of _GENDERS, and whole relative pronouns; - means no ending
 _ENDINGS: dict[str, dict[Case, str]] = {
+    "pronoun": {
+        "nominative": "der die das die",
+        "accusative": "den die das die",
+        "dative": "dem der dem denen",
+    },
     "dies": {"nominative": "er e es e", "accusative": "en e es e", "dative": "em er em en"},
     "ein": {"nominative": "- e - e", "accusative": "en e - e", "dative": "em er em en"},
     "after dies": {"nominative": "e e e en", "accusative": "en e e en", "dative": "en en en en"},
@@ -86,10 +86,15 @@ def _main(clause: Clause, *, inverted: bool) -> list[str]:
     return words + _extraposed(clause)
 
 
-def _final(clause: Clause, before: list[str], *, plural: bool) -> list[str]:
-    """Build a subordinate clause: the verb is last, and the finite form is its last word."""
-    subject = noun_phrase(clause.subject, "nominative") if clause.subject else []
-    words, finite = [*before, *subject], ""
+def _final(clause: Clause, first: str, *, plural: bool = False) -> list[str]:
+    """Build a subordinate clause: the verb is last, and the finite form is its last word.
+
+    plural: the number of the first word, if that is the subject.
+    """
+    words, finite = [first], ""
+    if clause.subject:
+        words += noun_phrase(clause.subject, "nominative")
+        plural = clause.subject.agrees_as_plural
     for index, predicate in enumerate(clause.predicates):
         parts = _parts(predicate, clause.tense, plural)
         finite = parts.finite
@@ -105,18 +110,14 @@ def _extraposed(clause: Clause) -> list[str]:
 
 
 def _subordinate(subordinate: SubordinateClause) -> list[str]:
-    subject = subordinate.clause.subject
-    assert subject
-    conjunction = CONJUNCTIONS[subordinate.conjunction]
-    return [*_final(subordinate.clause, [conjunction], plural=subject.agrees_as_plural), ","]
+    return [*_final(subordinate.clause, CONJUNCTIONS[subordinate.conjunction]), ","]
 
 
 def _relative(relative: RelativeClause, antecedent: NounPhrase) -> list[str]:
     clause = relative.clause
-    case = _object_case(clause.predicates[0].verb) if clause.subject else "nominative"
-    pronoun = _PRONOUNS[case][_column(antecedent)]
-    plural = clause.subject.agrees_as_plural if clause.subject else antecedent.plural
-    return [",", *_final(clause, [pronoun], plural=plural), ","]
+    case = object_case(clause.predicates[0].verb) if clause.subject else "nominative"
+    pronoun = _ending("pronoun", antecedent, case)
+    return [",", *_final(clause, pronoun, plural=antecedent.plural), ","]
 
 
 def _parts(predicate: Predicate, tense: Tense, plural: bool) -> _Parts:
@@ -124,13 +125,14 @@ def _parts(predicate: Predicate, tense: Tense, plural: bool) -> _Parts:
     if predicate.recipient:
         middle += noun_phrase(predicate.recipient, "dative")
     if predicate.object:
-        middle += noun_phrase(predicate.object, _object_case(predicate.verb))
+        middle += noun_phrase(predicate.object, object_case(predicate.verb))
     if predicate.place:
         middle += _preposition_phrase(predicate.place)
     return _Parts(finite(predicate.verb, tense, plural), middle, _tail(predicate.verb, tense))
 
 
-def _object_case(verb: Verb) -> Case:
+def object_case(verb: Verb) -> Case:
+    """Return the case of a verb's object."""
     return "dative" if verb.pattern == "dative" else "accusative"
 
 
@@ -172,19 +174,19 @@ def noun_phrase(phrase: NounPhrase, case: Case) -> list[str]:
         )
     words.append(_noun(phrase.noun, phrase.plural, case))
     for modifier in phrase.modifiers:
-        is_relative = isinstance(modifier, RelativeClause)
-        words += _relative(modifier, phrase) if is_relative else _preposition_phrase(modifier)
+        words += (
+            _relative(modifier, phrase)
+            if isinstance(modifier, RelativeClause)
+            else _preposition_phrase(modifier)
+        )
     if phrase.second:
         words += ["und", *noun_phrase(phrase.second, case)]
     return words
 
 
-def _column(phrase: NounPhrase) -> int:
-    return _GENDERS.index("plural" if phrase.plural else phrase.noun.gender)
-
-
 def _ending(table: str, phrase: NounPhrase, case: Case) -> str:
-    return _ENDINGS[table][case].split()[_column(phrase)].replace("-", "")
+    column = _GENDERS.index("plural" if phrase.plural else phrase.noun.gender)
+    return _ENDINGS[table][case].split()[column].replace("-", "")
 
 
 def _article(phrase: NounPhrase, case: Case) -> str:
@@ -192,7 +194,7 @@ def _article(phrase: NounPhrase, case: Case) -> str:
         return "zwei"
     if phrase.determiner == "the":
         # the articles are the relative pronouns, except for the dative plural
-        return _PRONOUNS[case][_column(phrase)].replace("denen", "den")
+        return _ending("pronoun", phrase, case).replace("denen", "den")
     return _STEMS[phrase.determiner] + _ending(_DECLENSION[phrase.determiner], phrase, case)
 
 

@@ -13,8 +13,8 @@ correct translation:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeVar
 
@@ -48,7 +48,6 @@ _TENSES: dict[str, tuple[Tense, ...]] = {
     "past": ("past", "past", "past", "pluperfect", "could"),
     "present": ("present", "present", "present", "can", "must", "will"),
 }
-_SIMPLE: dict[str, tuple[Tense, ...]] = {"past": ("past",), "present": ("present",)}
 _DETERMINERS: dict[bool, tuple[Determiner, ...]] = {
     False: ("the", "the", "the", "the", "a", "this"),
     True: ("the", "the", "the", "the", "two", "this"),
@@ -112,7 +111,7 @@ class _Drawing:
         self.random = random
         self.plan = plan
         self.nouns = nouns
-        self.world = "past" if self.chance(0.5) else "present"
+        self.world: Tense = "past" if self.chance(0.5) else "present"
         self.used: set[str] = set()
 
     def sentence(self) -> Sentence:
@@ -128,19 +127,14 @@ class _Drawing:
         simple = conjunction in _SIMULTANEOUS
         planned = self.chance(0.5) and conjunction != "that"
         if conjunction == "that":
-            verb = self.verb([verb for verb in VERBS if verb.pattern == "clause"], "p")
+            verb = self.verb("p", lambda verb: verb.pattern == "clause")
             subject = self.subject("p", planned=False)
             main = Clause(subject, self.tense(simple=True), (Predicate(verb),))
         else:
             main = self.clause(planned=planned, simple=simple)
         inner = self.clause(planned=not planned, simple=simple)
         fronted = conjunction != "that" and self.chance(0.5)
-        return Clause(
-            main.subject,
-            main.tense,
-            main.predicates,
-            SubordinateClause(conjunction, inner, fronted),
-        )
+        return replace(main, subordinate=SubordinateClause(conjunction, inner, fronted))
 
     def clause(self, *, planned: bool, simple: bool = False) -> Clause:
         """Draw a clause with a subject."""
@@ -158,9 +152,7 @@ class _Drawing:
         kinds = self.choose("pppa")
         first = self.noun_phrase(kinds)
         second = self.noun_phrase(kinds, chain=self.numbers(True), style="prepositions")
-        subject = NounPhrase(
-            first.noun, first.plural, first.determiner, first.adjective, second=second
-        )
+        subject = replace(first, second=second)
         return Clause(subject, self.tense(simple=simple), (self.predicate(kinds),))
 
     def paired_predicates(self, simple: bool) -> Clause:
@@ -194,8 +186,9 @@ class _Drawing:
 
     def predicate(self, kinds: str, *, planned: bool = False, plain: bool = False) -> Predicate:
         """Draw a verb with its objects, or with a place."""
-        verbs = [verb for verb in VERBS if verb.pattern != "clause"]
-        verb = self.verb([verb for verb in verbs if not planned or self.shows(verb)], kinds)
+        verb = self.verb(
+            kinds, lambda verb: verb.pattern != "clause" and (not planned or self.shows(verb))
+        )
         if verb.pattern == "alone":
             moves = verb.auxiliary == "sein" and not verb.prefix
             where = PREPOSITION["through" if moves else "in"]
@@ -228,7 +221,7 @@ class _Drawing:
 
     def tense(self, *, simple: bool = False) -> Tense:
         """Draw a tense that fits the time of the sentence."""
-        return self.choose((_SIMPLE if simple else _TENSES)[self.world])
+        return self.choose((self.world,) if simple else _TENSES[self.world])
 
     def noun_phrase(
         self,
@@ -264,9 +257,15 @@ class _Drawing:
         self.used.add(noun.english)
         return noun
 
-    def verb(self, verbs: Sequence[Verb], subject: str) -> Verb:
-        """Draw an unused one of these verbs that a subject of these kinds can have."""
-        verb = self.choose([verb for verb in verbs if self.fits(verb.name, verb.subjects, subject)])
+    def verb(self, subject: str, is_right: Callable[[Verb], bool]) -> Verb:
+        """Draw an unused verb that a subject of these kinds can have, and that is right here."""
+        verb = self.choose(
+            [
+                verb
+                for verb in VERBS
+                if self.fits(verb.name, verb.subjects, subject) and is_right(verb)
+            ]
+        )
         self.used.add(verb.name)
         return verb
 
@@ -326,7 +325,7 @@ class _Drawing:
         """Draw a relative clause whose subject is the noun, and whose object is the first noun of
         the chain."""
         patterns = ("accusative", "dative") if chain else ("alone",)
-        verb = self.verb([verb for verb in VERBS if verb.pattern in patterns], noun.kinds)
+        verb = self.verb(noun.kinds, lambda verb: verb.pattern in patterns)
         phrase = self.noun_phrase(verb.objects, plural=chain[0], chain=chain[1:]) if chain else None
         return RelativeClause(Clause(None, self.tense(), (Predicate(verb, phrase),)))
 
@@ -336,9 +335,13 @@ class _Drawing:
         if not chain:
             raise DeadEndError
         kinds = self.choose("pppa")
-        fitting = [verb for verb in VERBS if self.fits(verb.name, verb.objects, noun.kinds)]
-        fitting = [verb for verb in fitting if verb.pattern in ("accusative", "dative")]
-        verb = self.verb(fitting, kinds)
+        verb = self.verb(
+            kinds,
+            lambda verb: (
+                verb.pattern in ("accusative", "dative")
+                and self.fits(verb.name, verb.objects, noun.kinds)
+            ),
+        )
         # a second relative clause between this subject and its verb would be hard to read
         subject = self.noun_phrase(kinds, plural=chain[0], chain=chain[1:], style="prepositions")
         return RelativeClause(Clause(subject, self.tense(), (Predicate(verb),)))

@@ -6,10 +6,10 @@ The grammar draws a Sentence; `english` expresses it with its gold tree, `german
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, Literal
 
-from synmt.arrays import Values
+from synmt.arrays import Facts
 from synmt.controlled.lexicon import Adjective, Noun, Preposition, Verb
 
 Tense = Literal["present", "past", "pluperfect", "can", "must", "will", "could"]
@@ -115,9 +115,5 @@ def _parts(whole: Any) -> Iterator[Any]:
         yield from _parts(inner)
 
 
-def _values(whole: Any) -> Values:
-    return (
-        {field.name: getattr(whole, field.name) for field in fields(whole)}
-        if is_dataclass(whole)
-        else {}
-    )
+def _values(whole: Any) -> Facts:
+    return vars(whole) if is_dataclass(whole) else {}

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from synmt.arrays import Texts
 from synmt.fast.parser.graph import DirectGraphParser, ParserScores
@@ -101,7 +100,7 @@ class DirectParser:
         tags = self.tagger(words, packing := Packing([len(each) for each in words]))
         rooted = Packing([length + 1 for length in packing.lengths])
         scores = self.parser.read(words, tags, rooted)
-        trees, labels = self._trees(table := scores.arcs(), scores, rooted)
+        trees, labels = self._trees(scores)
         numbers = tags.cpu().numpy()[packing.numbers]  # (B, T)
         names, relations = self.tagger.names, self.relations
         return [
@@ -113,45 +112,38 @@ class DirectParser:
                     for label, head in zip(labels_of_part, tree, strict=True)
                 ],
                 tags=[names[tag] or "_" for tag in numbers[number, : len(tree)].tolist()],
-                arcs=self._arcs(table, scores, number) if arcs else None,
+                arcs=self._arcs(scores, number) if arcs else None,
             )
             for number, (part, tree, labels_of_part) in enumerate(
                 zip(parts, trees, labels, strict=True)
             )
         ]
 
-    def _trees(
-        self, table: npt.NDArray[Any], scores: ParserScores, packing: Packing
-    ) -> tuple[list[list[int]], list[list[int]]]:
+    def _trees(self, scores: ParserScores) -> tuple[list[list[int]], list[list[int]]]:
         """Find the best tree of each sentence, and its relations: the lists do not have the
         root."""
-        heads, is_tree = greedy_trees(table, packing.real)  # (B, W), (B,)
+        packing = scores.packing
+        heads, is_tree = greedy_trees(scores.arcs, packing.real)  # (B, W), (B,)
         for number in np.flatnonzero(~is_tree).tolist():
-            length = packing.lengths[number]
-            heads[number, :length] = searched_tree(table[number, :length, :length])
+            heads[number, : packing.lengths[number]] = searched_tree(scores.arcs_of(number))
         sentence, place = packing.places
         labels = np.zeros_like(heads)  # (B, W)
         labels[sentence, place] = scores.best_labels(
             packing.numbers[sentence, place], packing.numbers[sentence, heads[sentence, place]]
         )
-        trees = [row[1:length].tolist() for row, length in zip(heads, packing.lengths, strict=True)]
-        labels_of_trees = [
-            row[1:length].tolist() for row, length in zip(labels, packing.lengths, strict=True)
-        ]
+        trees, labels_of_trees = (
+            [row[1:length].tolist() for row, length in zip(rows, packing.lengths, strict=True)]
+            for rows in (heads, labels)
+        )
         if self.repairs:
             for number in range(len(trees)):
                 trees[number], labels_of_trees[number] = self._repaired(
-                    table, scores, number, trees[number], labels_of_trees[number]
+                    scores, number, trees[number], labels_of_trees[number]
                 )
         return trees, labels_of_trees
 
     def _repaired(
-        self,
-        table: npt.NDArray[Any],
-        scores: ParserScores,
-        number: int,
-        tree: list[int],
-        labels: list[int],
+        self, scores: ParserScores, number: int, tree: list[int], labels: list[int]
     ) -> tuple[list[int], list[int]]:
         """Change a tree in which a word has two subjects or two objects as Stanza does."""
         from stanza.models.depparse import head_constraints
@@ -159,17 +151,13 @@ class DirectParser:
         names = [self.relations[label] for label in labels]
         if not head_constraints.find_head_constraint_violations([0, *tree], names):
             return tree, labels
-        length = len(tree) + 1
         heads, new_labels = head_constraints.resolve_head_constraint_violations(
-            table[number, :length, :length],
+            scores.arcs_of(number),
             scores.labels(number),
             np.array([0, *tree]),
             self.parser.model.vocab["deprel"],
         )
         return heads[1:].tolist(), np.array(new_labels).tolist()
 
-    def _arcs(self, table: npt.NDArray[Any], scores: ParserScores, number: int) -> Arcs:
-        length = scores.packing.lengths[number]
-        return joint_probabilities(
-            table[number, :length, :length], scores.labels(number), self.relations
-        )
+    def _arcs(self, scores: ParserScores, number: int) -> Arcs:
+        return joint_probabilities(scores.arcs_of(number), scores.labels(number), self.relations)

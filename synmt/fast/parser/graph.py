@@ -4,6 +4,7 @@ the best tree."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,7 @@ class DirectGraphParser:
         words = [WordVectors.ROOT] * roots + packing.pack(
             [["", *sentence] for sentence in sentences]
         )[roots:]
-        rows = torch.from_numpy(self.vectors.rows(words))  # (N,)
-        vectors = self.vectors.table[rows.to(tags.device)]  # (N, D)
+        vectors = self.vectors(words)  # (N, D)
         numbers = torch.cat([tags.new_full((roots,), ROOT_ID), self._tag_numbers[tags]])  # (N,)
         vectors[:, self.word_size : self.word_size + self.tag_size] = model.upos_emb(numbers)
         states = packing.run(
@@ -86,31 +86,35 @@ class ParserScores:
 
     def __init__(self, model: Any, states: Any, packing: Packing) -> None:
         self.model, self.states, self.packing = model, states, packing
-        self._sides: dict[str, tuple[Any, Any]] = {}
+        self._sides: dict[str, Any] = {}
 
+    @cached_property
     def arcs(self) -> FloatTable:
         """Compute log p(parent | word) of all arcs: (B, W, W); -inf in the padding and from a word
         to itself."""
         import torch
 
-        model, real = (
-            self.model,
-            torch.from_numpy(self.packing.real).to(self.states.device),
-        )  # (B, W)
+        args = self.model.args
+        real = torch.from_numpy(self.packing.real).to(self.states.device)  # (B, W)
         scores = self._pairs("unlabeled")  # (B, W, W)
         place = torch.arange(real.shape[1], device=real.device)  # (W,)
         offset = place - place[:, None]  # (W, W)
-        if model.args["linearization"]:
+        if args["linearization"]:
             scores += torch.nn.functional.logsigmoid(
                 self._pairs("linearization") * torch.sign(offset)
             )
-        if model.args["distance"]:
+        if args["distance"]:
             distance = 1 + torch.nn.functional.softplus(self._pairs("distance"))  # (B, W, W)
-            scores += -torch.log((offset.abs() - distance) ** 2 / 2 + 1)
+            scores -= torch.log((offset.abs() - distance) ** 2 / 2 + 1)
         itself = torch.eye(len(place), dtype=torch.bool, device=real.device)  # (W, W)
         scores.masked_fill_(itself | ~real[:, None], -torch.inf)
         # the root of a sentence of padding has no arc at all; only the rows of words are read
         return torch.log_softmax(scores, dim=2).cpu().numpy()
+
+    def arcs_of(self, sentence: int) -> FloatTable:
+        """Return log p(parent | word) of all arcs in a sentence: (W, W)."""
+        length = self.packing.lengths[sentence]
+        return self.arcs[sentence, :length, :length]
 
     def best_labels(self, words: IntArray, parents: IntArray) -> IntArray:
         """Find the best relation of some arcs, given by packed numbers (M,) and (M,): (M,)."""
@@ -165,6 +169,7 @@ class ParserScores:
         if name not in self._sides:
             scorer = getattr(self.model, name)
             sides = (scorer.hidden_func(layer(self.states)) for layer in (scorer.W1, scorer.W2))
-            left, right = (torch.nn.functional.pad(side, (0, 1), value=1.0) for side in sides)
-            self._sides[name] = left, right
+            self._sides[name] = tuple(
+                torch.nn.functional.pad(side, (0, 1), value=1.0) for side in sides
+            )
         return self._sides[name]

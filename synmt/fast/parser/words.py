@@ -7,7 +7,7 @@ tagger gives universal tags only, since the parser reads no others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,6 +75,7 @@ class WordVectors:
     model: Stanza's, with a model of characters and without one of contexts.
     names: the vocabularies and embeddings of words that the model reads, in its order.
     gap: columns that the caller fills, before those of the characters.
+    table: the vectors of all known words (N, D); None if there are none.
     """
 
     ROOT = ""
@@ -88,22 +89,19 @@ class WordVectors:
         """Drop all vectors, so that those of the next call do not depend on what was read
         before."""
         self._row_of: dict[str, int] = {}
-        self._table: Any = None
+        self.table: Any = None
 
-    def rows(self, words: Iterable[str]) -> IntArray:
-        """Return the row of each word in `table`."""
-        words = list(words)
+    def __call__(self, words: list[str]) -> Any:
+        """Return the vector of each word (N, D)."""
+        import torch
+
         if new := [word for word in dict.fromkeys(words) if word not in self._row_of]:
             if len(self._row_of) + len(new) > _MOST_WORDS:
                 self.forget()
                 new = list(dict.fromkeys(words))
             self._add(new)
-        return np.array([self._row_of[word] for word in words], dtype=np.int64)
-
-    @property
-    def table(self) -> Any:
-        """The vectors of all known words (N, D)."""
-        return self._table
+        rows = np.array([self._row_of[word] for word in words], dtype=np.int64)
+        return self.table[torch.from_numpy(rows).to(self.table.device)]
 
     def _add(self, words: list[str]) -> None:
         import torch
@@ -113,7 +111,7 @@ class WordVectors:
         parts = [self._embedded(name, words) for name in self.names]
         parts.append(torch.zeros(len(words), self.gap, device=parts[0].device))
         vectors = torch.cat([*parts, self._spelled(words)], dim=1)  # (n, D)
-        self._table = vectors if self._table is None else torch.cat([self._table, vectors])
+        self.table = vectors if self.table is None else torch.cat([self.table, vectors])
 
     def _embedded(self, name: str, words: list[str]) -> Any:
         import torch
@@ -191,11 +189,9 @@ class DirectTagger:
         import torch
 
         model = self.model
-        rows = torch.from_numpy(self.vectors.rows(packing.pack(sentences)))  # (N,)
-        vectors = self.vectors.table
         read = packing.run(
             model.taggerlstm,
-            vectors[rows.to(vectors.device)],
+            self.vectors(packing.pack(sentences)),
             (model.taggerlstm_h_init, model.taggerlstm_c_init),
         )  # (N, D)
         return model.upos_clf(torch.relu(model.upos_hid(read))).argmax(1)
