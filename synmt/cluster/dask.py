@@ -75,7 +75,8 @@ class Cluster:
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         # an item is a shard of text, not a graph of tasks
         settings.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
-        jobs = slurm_jobs() if address == "slurm" else nullcontext(address)
+        grows = address == "slurm"
+        jobs = slurm_jobs() if grows else nullcontext(address)
         with jobs as scheduler, _client(scheduler, address) as client:
             workers = len(client.nthreads())
             _logger.info(
@@ -84,9 +85,8 @@ class Cluster:
                 workers,
                 client.dashboard_link,
             )
-            if not workers and address != "slurm":
+            if not workers and not grows:
                 _logger.warning("cluster: no worker has joined yet; the work waits for one")
-            grows = address == "slurm"
             yield cls(client, grows=grows, most=most_workers() if grows else 0)
 
     def run(

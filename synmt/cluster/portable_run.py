@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import pickle
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -17,7 +17,6 @@ from synmt.files.checksums import RECORD
 from synmt.files.reading import fingerprint
 from synmt.files.writing import remove, write_content, write_folder_atomically
 from synmt.parsing.parser import StanzaParser
-from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.training.preparation import Prepared
@@ -73,30 +72,28 @@ class PortableRun:
             for tokenizer in self.prepared.tokenizers.values()
             if tokenizer.truecaser
         ]
-        return list(dict.fromkeys([*(path for split in splits for path in _paths(split)), *cased]))
+        paths = [path for split in splits for path in dict(split).values() if path is not None]
+        return list(dict.fromkeys([*paths, *cased]))
 
     def _folders(self) -> dict[Path, list[Path]]:
         """List the files of the prepared corpus, and those of the run whose weights are taken."""
         folder, init = self.prepared.folder, self.recipe.model.init
         parts = [folder, *(folder / name for name in self.prepared.trees.values())]
-        read = [path for part in parts for path in sorted(part.iterdir()) if path.is_file()]
         files = {
             folder: [
                 path
-                for path in read
-                if path.name not in _NOT_READ and not path.name.startswith(".")
+                for part in parts
+                for path in sorted(part.iterdir())
+                if path.is_file() and path.name not in _NOT_READ and not path.name.startswith(".")
             ]
         }
         if init is not None:
-            other = init.expanduser()
             files[init] = [
-                path for kind in (*READ, "model.safetensors") for path in sorted(other.glob(kind))
+                path
+                for kind in (*READ, "model.safetensors")
+                for path in sorted(init.expanduser().glob(kind))
             ]
         return files
-
-
-def _paths(split: SplitFiles) -> list[Path]:
-    return [path for name in type(split).model_fields if (path := getattr(split, name)) is not None]
 
 
 def _name(path: Path) -> str:
@@ -177,12 +174,9 @@ def _check_names(content: Content, run: Run) -> None:
     not one of a run."""
     for name in content:
         if not _OF_A_RUN.fullmatch(name):
-            what = (
-                f"a worker of the cluster sent a file that no run has, {name!r}: nothing was "
-                "written"
-            )
             raise SynmtError(
-                what,
+                f"a worker of the cluster sent a file that no run has, {name!r}: nothing was "
+                "written",
                 where=str(run.folder),
                 do="Use only workers that you trust (synmt --docs security)",
             )
@@ -206,8 +200,7 @@ def _others(run: Run, content: Content) -> Iterator[Path]:
         Path("lock"),
         Path("run.json"),
     }
-    paths: Sequence[Path] = sorted(run.folder.rglob("*"))
-    for path in paths:
+    for path in sorted(run.folder.rglob("*")):
         name = path.relative_to(run.folder)
         if name not in names_in_content and name.parent in names_in_content:
             yield path

@@ -84,11 +84,12 @@ class Kit:
 
     def missing(self) -> list[str]:
         """List the files that this machine has no copy of, or a damaged one."""
-        return [name for name, digest in self.hashes.items() if not self._has(name, digest)]
-
-    def _has(self, name: str, digest: str) -> bool:
-        path = self.folder() / name
-        return path.is_file() and stored_sha256(path) == digest
+        folder = self.folder()
+        return [
+            name
+            for name, digest in self.hashes.items()
+            if not (path := folder / name).is_file() or stored_sha256(path) != digest
+        ]
 
     def open(self) -> Callable[[Any], Any]:
         """Make the function of an item."""

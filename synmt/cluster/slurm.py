@@ -80,7 +80,8 @@ def check_job(script: str) -> None:
         ) from None
     if done.returncode:
         # not an error: nodes that are down may come back
-        why = done.stderr.strip()
         _logger.warning(
-            "Slurm cannot start the jobs now (%s). If that is not for a time, %s", why, _FIX
+            "Slurm cannot start the jobs now (%s). If that is not for a time, %s",
+            done.stderr.strip(),
+            _FIX,
         )

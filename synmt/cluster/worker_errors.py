@@ -18,11 +18,10 @@ AGAIN = (
 
 def check_versions(address: str, theirs: dict[str, str]) -> None:
     """Raise SynmtError if a worker has other versions of what results depend on."""
-    ours = versions()
     other = [
-        f"{name} {theirs.get(name)} (here {ours[name]})"
-        for name in ours
-        if theirs.get(name) != ours[name]
+        f"{name} {theirs.get(name)} (here {ours})"
+        for name, ours in versions().items()
+        if theirs.get(name) != ours
     ]
     if other:
         raise SynmtError(
