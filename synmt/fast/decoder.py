@@ -1,5 +1,5 @@
 """The decoder's step in few large operators: what `Transformer.step` computes, for a decoder
-without variants.
+without variants or with relative positions.
 
 Weights are packed once (`synmt.fast.packed`). What the model has instead of sinusoids, ReLU and
 layer norm is chosen when the decoder is made, not in a step. `Seq2Seq.predict` is its slow twin,
@@ -19,7 +19,7 @@ from torch import Tensor
 from synmt.fast.graphs import RecordedState
 from synmt.fast.instructions import multiplies
 from synmt.fast.keys_values import UNIT, KeysValues, MultipliedKeysValues
-from synmt.fast.layers import ROOM, FastState, fast_layer, run_layers
+from synmt.fast.layers import ROOM, FastState, fast_layer, relative_in, run_layers
 from synmt.fast.packed import layer_precision, packed_weight
 from synmt.model.attention import Memory
 from synmt.model.device import InferencePrecision
@@ -46,10 +46,8 @@ class FastDecoder:
         inner = layer_precision(precision, self._table.size(1))
         self._layers = [fast_layer(layer, inner) for layer in layers]
         self._output = packed_weight(model.output_weight, model.output_bias, precision)
-        embedding, self._embed = model.target_embedding, self._embed_alone
-        if embedding.positions is not None and embedding.waves is not None:
-            self._positions, self._embed = embedding.positions, self._embed_with_position
-            self._waves = embedding.waves
+        embedding = model.target_embedding
+        self._positions, self._waves = embedding.positions, embedding.waves
         self._dtype = self._layers[0].project.dtype
         on_cpu = self._table.device.type == "cpu"
         reduced = precision != "float32" and on_cpu and multiplies("bf16")
@@ -108,18 +106,15 @@ class FastDecoder:
             state.logits = torch.empty(logits.numel(), device=logits.device)
         return state.logits[: logits.numel()].view(logits.shape).copy_(logits)
 
-    def _embed_alone(self, pieces: Tensor, state: FastState) -> Tensor:
-        return (F.embedding(pieces, self._table) * math.sqrt(self._table.size(1))).to(
-            self._dtype
-        )  # (B K, D)
-
-    def _embed_with_position(self, pieces: Tensor, state: FastState) -> Tensor:
-        # another thread may replace the table by a shorter one meanwhile
-        positions = self._positions
-        if (last := state.length + state.ahead) >= len(positions):
-            self._positions = positions = self._waves(2 * last, self._table.size(1)).to(positions)
+    def _embed(self, pieces: Tensor, state: FastState) -> Tensor:
         x = F.embedding(pieces, self._table)  # (B K, D)
-        return torch.add(positions[state.position], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
+        scale, positions = math.sqrt(x.size(1)), self._positions
+        if positions is None or self._waves is None:
+            return (x * scale).to(self._dtype)
+        # another thread may replace the table by a shorter one meanwhile
+        if (last := state.length + state.ahead) >= len(positions):
+            self._positions = positions = self._waves(2 * last, x.size(1)).to(positions)
+        return torch.add(positions[state.position], x, alpha=scale).to(self._dtype)
 
 
 def _records(device: torch.device) -> bool:
@@ -130,10 +125,12 @@ def _records(device: torch.device) -> bool:
 def fast_decoder(
     model: Seq2Seq, precision: InferencePrecision = "float32", *, recorded: bool = False
 ) -> FastDecoder | None:
-    """Pack the decoder of a model; None if variants edit its decoder or it is not a
-    Transformer's."""
-    if not isinstance(model, Transformer) or not all(
-        variant.only_learns for variant in model.variants["target"]
-    ):
+    """Pack the decoder of a model; None if it is not a Transformer's or variants edit it, other
+    than relative positions of all heads."""
+    if not isinstance(model, Transformer):
+        return None
+    layers = cast(list[DecoderLayer], model.decoder)
+    relative = [relative_in(layer.self_attention) for layer in layers]
+    if not all(variant.only_learns or variant in relative for variant in model.variants["target"]):
         return None
     return FastDecoder(model, precision, recorded=recorded)

@@ -16,6 +16,11 @@ UNIT = 16
 """Places that products compute in hardly more time than one."""
 
 
+Vectors = tuple[Tensor, Tensor]
+"""Vectors that are added to keys and to values, (2, R, d), and which of them a place has: 1 for it,
+and 0 for the others, (B, P, R)."""
+
+
 class KeysValues:
     """Keys and values for PyTorch's fused attention.
 
@@ -63,9 +68,13 @@ class KeysValues:
         (B, H, K, P)."""
         return mask
 
-    def attend(self, query: Tensor, bias: Tensor) -> Tensor:
-        """Attend from queries (B, K, D): (B K, D)."""
-        k, v = self.stored[:, :, :, : bias.size(3)]  # (B, H, P, d) each
+    def attend(self, query: Tensor, bias: Tensor, added: Vectors | None = None) -> Tensor:
+        """Attend from queries (B, K, D), with vectors added to keys and values: (B K, D)."""
+        stored = self.stored[:, :, :, : bias.size(3)]
+        if added:
+            vectors, kinds = added
+            stored = stored + (kinds @ vectors[:, None])[:, :, None]
+        k, v = stored  # (B, H, P, d) each
         q = self._queries(query).to(k.dtype)
         output = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)  # (B, H, K, d)
         return output.transpose(1, 2).reshape(-1, query.size(2))
@@ -86,16 +95,36 @@ class MultipliedKeysValues(KeysValues):
         padded = F.pad(mask, (0, more), value=-math.inf).to(self.stored.dtype)
         return padded.expand(-1, self.stored.size(2), -1, -1).flatten(0, 1)
 
-    def attend(self, query: Tensor, bias: Tensor) -> Tensor:
+    def attend(self, query: Tensor, bias: Tensor, added: Vectors | None = None) -> Tensor:
         k, v = self.stored.flatten(1, 2)[:, :, : bias.size(2)]  # (B H, P', d) each
         # in bf16, baddbmm takes longer
         q = self._queries(query / math.sqrt(k.size(2))).flatten(0, 1).to(k.dtype)  # (B H, K, d)
         scores = torch.bmm(q, k.mT).add_(bias)  # (B H, K, P')
-        # torch's softmax of 16 numbers in bf16 takes three times as long
-        exact = scores.float() if scores.size(2) == UNIT else scores
-        output = torch.bmm(exact.softmax(2).to(v.dtype), v)  # (B H, K, d)
+        if not added:
+            return self._joined(torch.bmm(_softmax(scores), v), query)
+        for_keys, for_values = added[0].to(k.dtype)  # (R, d) each
+        kinds = F.pad(added[1], (0, 0, 0, k.size(1) - added[1].size(1))).to(k.dtype)  # (B, P', R)
+        # each vector is multiplied once, whatever places have it
+        scores += _for_sentences(q @ for_keys.mT, kinds.mT)
+        weights = _softmax(scores)
+        sums = torch.bmm(weights, v) + _for_sentences(weights, kinds) @ for_values  # (B H, K, d)
+        return self._joined(sums, query)
+
+    def _joined(self, output: Tensor, query: Tensor) -> Tensor:
         heads = output.unflatten(0, (len(query), -1))  # (B, H, K, d)
         return heads.transpose(1, 2).reshape(-1, query.size(2))
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    # torch's softmax of 16 numbers in bf16 takes three times as long
+    exact = scores.float() if scores.size(2) == UNIT else scores
+    return exact.softmax(2).to(scores.dtype)
+
+
+def _for_sentences(rows: Tensor, matrices: Tensor) -> Tensor:
+    """Multiply the rows of each sentence by its matrix: (B H, K, M), (B, M, N) -> (B H, K, N)."""
+    product = torch.bmm(rows.view(len(matrices), -1, rows.size(2)), matrices)  # (B, H K, N)
+    return product.view(*rows.shape[:2], -1)
 
 
 def _rows_at(rows: Tensor, places: Tensor) -> Tensor:

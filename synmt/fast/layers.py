@@ -19,13 +19,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.fast.keys_values import KeysValues
+from synmt.fast.keys_values import KeysValues, Vectors
 from synmt.fast.packed import PackedLinear, packed
 from synmt.fast.quantized import QuantizedLinear
 from synmt.model.device import InferencePrecision
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
 from synmt.model.positions import rotate
 from synmt.model.transformer import DecoderLayer, FeedForward, Residual
+from synmt.model.variant import Variant
+from synmt.model.variants.relative import Relative
 
 ROOM = 32
 """Places that a new cache has room for."""
@@ -122,6 +124,22 @@ def only_itself(beams: int, seen: Tensor) -> Tensor:
     return seen.new_full((beams, beams), -math.inf).fill_diagonal_(0.0)
 
 
+def relative_in(attention: SelfAttention) -> Relative | None:
+    """Find the relative positions of all heads."""
+    for variant in cast(list[Variant], attention.variants):
+        all_heads = variant.place.heads == attention.heads and variant.share is None
+        if type(variant) is Relative and all_heads:
+            return variant
+    return None
+
+
+def _vectors(relative: Relative) -> Tensor:
+    """Return the vectors of the distances from -reach to 0, for keys and values: (2, R, d)."""
+    keys, values = relative.key, relative.key if relative.shared else relative.value
+    both = keys, torch.zeros_like(keys) if values is None else values
+    return torch.stack(both)[:, : relative.reach + 1].detach()
+
+
 class FastLayer:
     """One layer of the decoder, its weights packed."""
 
@@ -131,7 +149,8 @@ class FastLayer:
             layer.cross_attention,
             layer.feed_forward,
         )
-        self.heads = attention.heads
+        self.heads, relative = attention.heads, relative_in(attention)
+        self.vectors = None if relative is None else _vectors(relative)
         residuals = cast(list[Residual], layer.residuals)
         self.pre = residuals[0].pre
         self.project, self.output = (
@@ -177,7 +196,7 @@ class FastLayer:
         new = self.project(x).view(sentences, beams, -1)  # (B, K, 3 D)
         query, keys_values = self._placed(new, state).split((x.size(1), 2 * x.size(1)), -1)
         cache.fill(state.newest, keys_values)
-        return cache.attend(query, self._bias(state, cache)).to(x.dtype)
+        return cache.attend(query, self._bias(state, cache), self._added(state)).to(x.dtype)
 
     def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
         """Apply their position to queries and keys of (B, K, 3 D); here they have none."""
@@ -186,6 +205,14 @@ class FastLayer:
     def _bias(self, state: FastState, cache: KeysValues) -> Tensor:
         """Return what is added to the scores of the target."""
         return state.biases[0]
+
+    def _added(self, state: FastState) -> Vectors | None:
+        """Return the vectors of relative positions, and the distance of each place."""
+        if self.vectors is None:
+            return None
+        kinds = torch.arange(1 - self.vectors.size(1), 1, device=self.vectors.device)  # (R,)
+        distances = (state.steps - state.position).clamp(min=1 - len(kinds))  # (B, P)
+        return self.vectors, (distances[..., None] == kinds).to(self.vectors.dtype)
 
     def _read(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """Attend to the source: (B K, D) -> (B K, D)."""

@@ -215,8 +215,6 @@ def _works(dtype: torch.dtype) -> bool:
     # the operator is internal to torch.compile: builds without oneDNN lack it, and other releases
     # may rename it. Those of `can_pack` start threads, which a process that is forked after this
     # module was imported would wait for
-    if not torch.backends.mkldnn.is_available():
-        return False
     try:
         _multiply(torch.ones(1, 1, dtype=dtype), torch.ones(1, 1, dtype=dtype), None, relu=True)
     except (AttributeError, RuntimeError, TypeError):

@@ -47,6 +47,16 @@ def test_the_fast_step_computes_what_the_models_step_does(options):
     assert_equal_steps(small_model(**options).eval(), steps=8)
 
 
+RELATIVE = {"name": "relative", "side": "target", "reach": 3}
+
+
+@pytest.mark.parametrize("options", [{}, {"shared": True}, {"values": False}, {"layers": [2]}])
+def test_relative_positions_have_a_fast_step(options):
+    model = small_model({**RELATIVE, **options}).eval()
+    assert fast_decoder(model)
+    assert_equal_steps(model, steps=40)
+
+
 @pytest.mark.parametrize(("name", "value"), [("can_pack", lambda dtype: False), ("_SMALL", 0)])
 def test_the_fast_step_is_the_same_without_the_operators_of_onednn_or_always_with_them(
     monkeypatch, name, value
@@ -102,7 +112,7 @@ def test_the_penalties_of_alibi_keep_their_digits_in_bf16():
 
 def test_only_a_plain_decoder_of_a_transformer_has_a_fast_step():
     assert fast_decoder(small_model({"name": "pascal"}).eval()) is not None
-    assert fast_decoder(small_model({"name": "relative", "side": "target"}).eval()) is None
+    assert fast_decoder(small_model({**RELATIVE, "heads": 1}).eval()) is None
     assert fast_decoder(small_model(architecture="lstm").eval()) is None
 
 
