@@ -1,9 +1,8 @@
 """The decoder's step in few large operators: what `Transformer.step` computes, for a decoder
 without variants or with relative positions.
 
-Weights are packed once (`synmt.fast.packed`). What the model has instead of sinusoids, ReLU and
-layer norm is chosen when the decoder is made, not in a step. `Seq2Seq.predict` is its slow twin,
-and the test.
+Weights are packed once (`synmt.fast.packed`), and what the model has instead of ReLU and layer norm
+is chosen once. `Seq2Seq.predict` is its slow twin, and the test.
 """
 
 from __future__ import annotations

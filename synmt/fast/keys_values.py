@@ -15,14 +15,13 @@ from torch import Tensor
 UNIT = 16
 """Places that products compute in hardly more time than one."""
 
-
 Vectors = tuple[Tensor, Tensor]
 """Vectors that are added to keys and to values, (2, R, d), and which of them a place has: 1 for it,
 and 0 for the others, (B, P, R)."""
 
 
 class KeysValues:
-    """Keys and values for PyTorch's fused attention.
+    """Keys and values for PyTorch's fused attention, in the precision of the mask.
 
     stored: (2, B, H, T, d).
     """

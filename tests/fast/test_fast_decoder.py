@@ -112,7 +112,8 @@ def test_the_penalties_of_alibi_keep_their_digits_in_bf16():
 
 def test_only_a_plain_decoder_of_a_transformer_has_a_fast_step():
     assert fast_decoder(small_model({"name": "pascal"}).eval()) is not None
-    assert fast_decoder(small_model({**RELATIVE, "heads": 1}).eval()) is None
+    for options in ({"heads": 1}, {"warm": 5}):
+        assert fast_decoder(small_model({**RELATIVE, **options}).eval()) is None
     assert fast_decoder(small_model(architecture="lstm").eval()) is None
 
 

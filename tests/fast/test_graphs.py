@@ -108,8 +108,7 @@ def test_recorded_steps_in_bf16_are_near(recordings):
 
 @pytest.mark.parametrize("positions", ["sinusoid", "rotary", "alibi"])
 def test_a_step_is_recorded_once_while_nothing_changes(positions, recordings):
-    relative = {"name": "relative", "side": "target", "reach": 3}
-    model = small_model(relative, positions=positions).eval()
+    model = small_model({"name": "relative", "side": "target"}, positions=positions).eval()
     if positions == "sinusoid":
         # it has to grow before a step is recorded
         model.target_embedding.positions = model.target_embedding.positions[:4]

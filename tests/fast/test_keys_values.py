@@ -59,7 +59,8 @@ def test_a_target_grows_shrinks_and_forgets(kind, dtype, tolerance):
         new = draw(rows, count, 2 * WIDTH, seed=begin)
         stored.fill(slice(begin, begin + count), new)
         slow = torch.cat((slow, new), 1)
-        compare(stored, slow, masks(rows, 1, 2, begin + count), tolerance)
+        for queries in (1, 2):
+            compare(stored, slow, masks(rows, 1, queries, begin + count), tolerance)
 
     assert stored.places == 16
     fill(1)
@@ -81,6 +82,5 @@ def test_bf16_is_stored_where_the_processor_multiplies_it(fast_bf16, monkeypatch
     monkeypatch.setattr(fast, "multiplies", lambda precision: fast_bf16)
     model = small_model().eval()
     for precision in ("bf16", "float32"):
-        decoder = fast.fast_decoder(model, precision)
-        is_bf16 = started(model, decoder).source[0].stored.dtype == torch.bfloat16
-        assert is_bf16 == (fast_bf16 and precision == "bf16")
+        stored = started(model, fast.fast_decoder(model, precision)).source[0].stored
+        assert (stored.dtype == torch.bfloat16) == (fast_bf16 and precision == "bf16")

@@ -23,8 +23,7 @@ def fast_decoder(model, precision="float32", *, recorded=False):
 
 def started(model, decoder):
     """Begin to decode two sentences with a decoder of a model."""
-    memory, _ = model.remember(collate_source([np.arange(4, 12)] * 2), {})
-    return decoder.start(memory)
+    return decoder.start(model.remember(collate_source([np.arange(4, 12)] * 2), {})[0])
 
 
 def both_steps(model, precision="float32", steps=13, **options):
@@ -56,12 +55,9 @@ def run_steadily(model, decoder, check, steps=50, beams=4):
         memory, _ = model.remember(batch.to(device).source, {})
         slow, fast = model.start(memory), decoder.start(memory)
         for step in range(steps):
-            pieces = torch.randint(
-                4, 40, (2, beams if step else 1), generator=torch.Generator().manual_seed(step)
-            )
-            chosen = torch.randint(
-                0, pieces.size(1), (2, beams), generator=torch.Generator().manual_seed(step)
-            )
+            random = torch.Generator().manual_seed(step)
+            pieces = torch.randint(4, 40, (2, beams if step else 1), generator=random)
+            chosen = torch.randint(0, pieces.size(1), (2, beams), generator=random)
             check(decoder.predict(fast, pieces.to(device)), model.predict(slow, pieces.to(device)))
             slow.select(None, chosen.to(device))
             fast.select(None, chosen.to(device))
