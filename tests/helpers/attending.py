@@ -10,12 +10,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from small import batch_for, make_variant, random_arcs, random_batch, random_tree, slow_distances
+from small import (
+    batch_for,
+    examples_of,
+    make_variant,
+    random_arcs,
+    random_batch,
+    random_tree,
+    slow_distances,
+)
 from torch import Tensor
 
 from synmt.arrays import SIDES, IntArray
 from synmt.data.batch import collate
-from synmt.data.corpus import Example, Tree
+from synmt.data.corpus import Tree
 from synmt.model.attention import Terms, attend
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Place, Syntax, Variant
@@ -91,15 +99,12 @@ def with_special(trees: Sequence[Tree], side: str = "source") -> list[tuple[Pars
 def read(variant: Variant, trees: Sequence[Tree]) -> tuple[Syntax, Tensor]:
     """Compute and pad what the variant reads or learns on its side: the syntax, and the mask of
     what a piece sees."""
-    side, pieces = variant.place.side, [np.full(len(tree.word_of), 5) for tree in trees]
-    examples = [
-        Example(line, own, own, {side: tree})
-        for line, (own, tree) in enumerate(zip(pieces, trees, strict=True))
-    ]
-    reading = Reading(variant.reads + variant.learns)
-    batch = collate(examples, *(reading if own == side else Reading() for own in SIDES))
+    side, reading = variant.place.side, Reading(variant.reads + variant.learns)
+    batch = collate(
+        examples_of(trees, side), *(reading if own == side else Reading() for own in SIDES)
+    )
     signals = batch.source_signals if side == "source" else batch.target_signals
-    return Syntax(signals), seen_mask(side, [len(own) + 1 for own in pieces])
+    return Syntax(signals), seen_mask(side, [len(tree.word_of) + 1 for tree in trees])
 
 
 def drawn(kind: type[Variant], place: Place = PLACE, /, **options: Any) -> Variant:

@@ -199,6 +199,13 @@ def random_arcs(words: int, random: np.random.Generator, each: int = 3) -> Arcs:
     )
 
 
+def examples_of(trees: Sequence[Tree], side: str = "source") -> list[Example]:
+    """Make an example of each tree; pieces have the numbers of their words."""
+    return [
+        Example(line, tree.word_of, tree.word_of, {side: tree}) for line, tree in enumerate(trees)
+    ]
+
+
 def random_example(words: int, random: np.random.Generator, line: int = 0) -> Example:
     """Draw a sentence of this number of words and a translation, both parsed, whose words have one
     to three pieces."""

@@ -13,7 +13,8 @@ from copy_task import make_trainer
 from refusing import assert_fails, assert_refused
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from synmt.model.device import choose_device, fixed_order, sum_type
+from synmt.fast import instructions
+from synmt.model.device import autocast, choose_device, fixed_order, sum_type
 from synmt.training import loss
 
 BATCHES = """
@@ -50,6 +51,14 @@ def test_mps_is_chosen_by_its_name_where_there_is_one(monkeypatch):
     assert choose_device("mps") == torch.device("mps")
     assert choose_device("auto").type != "mps"
     assert_refused("there is no device 'mps:1'", choose_device, "mps:1")
+
+
+def test_training_in_a_precision_that_the_processor_lacks_is_advised_against(monkeypatch, caplog):
+    monkeypatch.setattr(instructions, "multiplies", lambda precision: precision != "bf16")
+    for precision in ("float32", "fp16", "bf16"):
+        autocast(torch.device("cpu"), precision)
+    (warning,) = caplog.messages
+    assert "no instructions for bf16: use training.precision=float32" in warning
 
 
 def test_sums_of_a_gpu_have_a_fixed_order_where_it_is_wanted_and_other_operations_are_named():

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from attending import assert_attends, assert_same_with_gradients, drawn, random_trees
-from small import MONKEY, MONKEY_WORD_OF, random_batch, random_tree, small_model
+from small import MONKEY, MONKEY_WORD_OF, examples_of, random_batch, random_tree, small_model
 from walks import number_of_path, path
 
 from synmt.data.batch import collate
-from synmt.data.corpus import Example, Tree
+from synmt.data.corpus import Tree
 from synmt.model.blocks import pair_vectors
 from synmt.model.blocks.pair_vectors import pair_scores
 from synmt.model.blocks.path_encoder import PathEncoder
@@ -197,11 +197,7 @@ def test_scores_of_pairs_never_hold_a_vector_for_each_pair(room, queries, monkey
 def test_a_batch_has_each_path_once():
     small = Tree(random_tree(3, np.random.default_rng(0)), np.arange(3))
     trees, signal = [Tree(MONKEY, MONKEY_WORD_OF), small], path_signal(8)
-    examples = [
-        Example(line, tree.word_of, tree.word_of, {"source": tree})
-        for line, tree in enumerate(trees)
-    ]
-    signals = collate(examples, Reading((signal,))).source_signals
+    signals = collate(examples_of(trees), Reading((signal,))).source_signals
     paths = spelt_out([signals[signal.table_name(length)] for length in range(9)])
     index = signals[signal.name].tolist()
     # the path without symbols is never looked up

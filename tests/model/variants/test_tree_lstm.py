@@ -7,6 +7,7 @@ import torch
 from attending import assert_same_with_gradients
 from small import (
     batch_for,
+    examples_of,
     random_batch,
     random_example,
     random_pieces,
@@ -59,11 +60,7 @@ def test_nodes_equal_the_recursion_gradients_too(seed):
     random = np.random.default_rng(seed)
     parses = [random_tree(words, random) for words in (1, 2, 5, 8)]
     trees = [Tree(parse, random_pieces(len(parse), random)) for parse in parses]
-    examples = [
-        Example(line, tree.word_of, tree.word_of, {"source": tree})
-        for line, tree in enumerate(trees)
-    ]
-    batch = collate(examples, Reading([MERGES]))
+    batch = collate(examples_of(trees), Reading([MERGES]))
     torch.manual_seed(seed)
     cell = TreeCell(3).double()
     states = torch.randn(*batch.source.ids.shape, 3, dtype=torch.float64, requires_grad=True)
