@@ -199,7 +199,7 @@ def test_a_private_name_stays_in_its_file(path):
 
 
 WINGS = ("cluster", "controlled", "fast")
-MOST_NODES = {"the core": 164_048, "the wings": 22_016, "tests": 189_998, "benchmarks": 12_994}
+MOST_NODES = {"the core": 164_047, "the wings": 21_980, "tests": 189_992, "benchmarks": 12_993}
 """Syntax nodes that there may be; what is new has to make something superfluous."""
 
 

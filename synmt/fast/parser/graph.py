@@ -121,11 +121,7 @@ class ParserScores:
         import torch
 
         left, right = self._biaffine("deprel")  # (N, D), (N, D)
-        left, right = (
-            side[torch.from_numpy(places).to(side.device)]
-            for side, places in ((left, words), (right, parents))
-        )
-        parts = zip(left.split(_PART), right.split(_PART), strict=True)
+        parts = zip(left[words].split(_PART), right[parents].split(_PART), strict=True)
         best = [
             torch.bmm(parent[:, None], self._labelled(word))[:, 0] for word, parent in parts
         ]  # each (m, L)
@@ -135,12 +131,8 @@ class ParserScores:
         """Compute log p(relation | word, parent) of all arcs in a sentence: (W, W, L)."""
         import torch
 
-        words = torch.from_numpy(
-            self.packing.numbers[sentence, : self.packing.lengths[sentence]]
-        )  # (W,)
-        left, right = (
-            side[words.to(side.device)] for side in self._biaffine("deprel")
-        )  # (W, D), (W, D)
+        words = self.packing.numbers[sentence, : self.packing.lengths[sentence]]  # (W,)
+        left, right = (side[words] for side in self._biaffine("deprel"))  # (W, D), (W, D)
         scores = torch.matmul(right, self._labelled(left))  # (W, W, L)
         return (
             torch.log_softmax(scores + self.model.deprel.scorer.W_bilin.bias, dim=2).cpu().numpy()
@@ -154,7 +146,7 @@ class ParserScores:
         words, parents = self._biaffine(name)  # (N, D), (N, D)
         bilinear = getattr(self.model, name).scorer.W_bilin
         left = words @ bilinear.weight[:, :, 0]  # (N, D)
-        numbers = torch.from_numpy(self.packing.numbers).to(left.device)  # (B, W)
+        numbers = self.packing.numbers  # (B, W)
         return torch.bmm(left[numbers], parents[numbers].mT) + bilinear.bias
 
     def _labelled(self, words: Any) -> Any:
