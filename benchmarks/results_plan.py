@@ -103,7 +103,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def folder(self) -> Path:
-        """The folder of the results, beside the plan."""
+        """The folder of the results, next to the plan."""
         return self.path.with_suffix("")
 
     @cached_property

@@ -44,7 +44,7 @@ def main() -> None:
             folder = Path(name)
             write_text(folder, pairs, options.longest)
             for cores in options.cores:
-                # a process of its own, in which no other stage has taken memory
+                # a separate process, in which no other stage has taken memory
                 with ProcessPoolExecutor(1, get_context("spawn"), use, (cores,)) as pool:
                     stages = pool.submit(prepare, folder, cores, options).result()
                 rows: list[Row] = [{"stage": name} | used for name, used in stages.items()]

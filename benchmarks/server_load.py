@@ -1,4 +1,4 @@
-"""Serve a run to many clients at once: throughput beside that of the command, and latency.
+"""Serve a run to many clients at once: throughput compared with that of the command, and latency.
 
     python benchmarks/server_load.py --run runs/quickstart --seconds 60 --plot docs/serving.png
 

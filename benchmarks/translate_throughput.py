@@ -1,7 +1,7 @@
 """Sentences per second of synmt and CTranslate2: the same trained weights, the same text, from raw
 text to pieces.
 
-Each system translates with the size of batches that is fastest for it, found in a round of its own,
+Each system translates with the size of batches that is fastest for it, found in a separate round,
 and all have one limit for the length of all translations, which few may reach. The systems take
 turns, so that other work on the machine hits all of them. Each line of the table has the sentences
 per second by the clock and by processor time, and the ratio to CTranslate2 at its best in float32

@@ -17,7 +17,7 @@ def fast(name: str) -> Any:
         import_module(_WING)
         return import_module(f"{_WING}.{name}")
     except ModuleNotFoundError as error:
-        # another module may be missing, which is a fault of its own
+        # another module may be missing, which is another fault
         if not f"{error.name}.".startswith(f"{_WING}."):
             raise
         return None

@@ -42,7 +42,7 @@ READ = (
     CANDIDATES,
     "code/**/*.*",
 )
-"""The files of a run folder that `load_model` reads beside its weights."""
+"""The files of a run folder that `load_model` reads in addition to its weights."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class LoadedModel:
         return [*self.reading.of_parser, *[SCENES] * self.reading.scenes]
 
     def may_become(self, count: int) -> Tensor | None:
-        """Return so many of the `candidates`, None if 0; raises UsageError if there are fewer."""
+        """Return this many of the `candidates`, None if 0; raises UsageError if there are fewer."""
         known = self.candidates.size(1) - 1
         if count > known:
             raise UsageError(

@@ -1,6 +1,6 @@
 """Write a trained Transformer for other programs: CTranslate2, and transformers (`MarianMTModel`).
 
-The weights are the same to the last bit. Both get the SentencePiece models beside them.
+The weights are the same to the last bit. Both get the SentencePiece models next to them.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _problems(model: nn.Module, recipe: Recipe, source: Vocabulary, to: Target) 
         if shape.norm == "pre":
             yield "its norms are before the sub-layers (`norm: pre`)"
         if shape.embeddings == "separate":
-            yield "its output layer has weights of its own (`embeddings: separate`)"
+            yield "its output layer has its own weights (`embeddings: separate`)"
 
 
 def _write_transformers(exported: Exported, folder: Path) -> None:

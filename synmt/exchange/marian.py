@@ -36,10 +36,10 @@ _ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu
 _OTHERS = {
     "mbart": "learned positions, and norms before the sub-layers",
     "m2m_100": "norms before the sub-layers, and one vocabulary for all languages",
-    "t5": "relative positions of its own, and no biases",
+    "t5": "its own relative positions, and no biases",
 }
 _NO_LOGIT = -100.0
-"""e^-100 is 0 beside other pieces, and small enough for label smoothing."""
+"""e^-100 is 0 next to other pieces, and small enough for label smoothing."""
 
 _Size = Annotated[int, Field(ge=1)]
 

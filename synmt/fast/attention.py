@@ -1,4 +1,4 @@
-"""Attention as three products with a gradient of its own.
+"""Attention as three products with their own gradient.
 
 In bfloat16, the gradient of torch's fused kernel takes five times as long on a CPU (torch 2.13),
 with dropout there is no fused kernel, and it has no gradient of a bias. On other devices and in

@@ -77,7 +77,7 @@ def _capture(
             graph.capture_end()
         except BaseException:
             _broken.append(graph)
-            # it has an error of its own, which says less
+            # its own error says less
             with suppress(RuntimeError):
                 graph.capture_end()
             raise

@@ -2,7 +2,7 @@
 it.
 
 A module runs only if the user has allowed its code: the source of its package, and of what that
-imports from the folder beside it. Python then reads a copy in the cache folder, which is named by
+imports from the folder next to it. Python then reads a copy in the cache folder, which is named by
 the hash of this source, so that what runs is what was allowed. No files in the folder itself, such
 as compiled modules, are used.
 """
@@ -167,7 +167,7 @@ def _roots(package: str) -> list[Path]:
 
 
 def _source(root: Path, package: str) -> dict[str, bytes]:
-    """Read the source of a package, and of what it imports from the folder beside it."""
+    """Read the source of a package, and of what it imports from the folder next to it."""
     files, names = {}, [package]
     for name in names:
         for path in (root / f"{name}.py", *sorted((root / name).rglob("*.py"))):

@@ -90,7 +90,7 @@ def in_processes(
 def can_fork() -> bool:
     """Return whether processes may be forked: a fork would inherit locks of other threads, which
     nobody can release."""
-    # the libraries of macOS have threads of their own
+    # the libraries of macOS start threads
     return sys.platform == "linux" and threading.active_count() == 1
 
 

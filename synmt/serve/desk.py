@@ -1,6 +1,6 @@
 """Where requests wait: the lines of those that arrive together are translated in one batch.
 
-Each core has a worker with batches of its own: while one waits for requests and the event loop
+Each core has a worker with its own batches: while one waits for requests and the event loop
 reads and answers them, the others compute.
 """
 
@@ -51,8 +51,8 @@ class Served:
 
     @lru_cache(maxsize=64)  # noqa: B019 one that is served lives as long as the process
     def variety(self, n_best: int, target: str) -> Translator:
-        """Return its translator for so many translations of a line, at most as many as the beam is
-        wide, into one of its languages."""
+        """Return its translator for this many translations of a line, at most the width of the
+        beam, into one of its languages."""
         chosen = copy(self.translator)
         options = chosen.options
         chosen.options = replace(options, n_best=max(1, min(n_best, options.beam_size)))
@@ -151,7 +151,7 @@ class Desk:
                     continue
             for (job, number), translation in zip(window, translations, strict=True):
                 job.results[number] = translation
-                # nobody may wait for it any more
+                # its client may have stopped waiting
                 if len(job.results) == len(job.lines) and not job.done.done():
                     job.done.set_result([job.results[place] for place in range(len(job.lines))])
 

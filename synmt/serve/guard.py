@@ -1,4 +1,4 @@
-"""What stands before the server: other hosts and pages are refused, answers close the page, and
+"""What protects the server: other hosts and pages are refused, answers close the page, and
 the size of each request is logged, never what it says."""
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ class ServerOptions:
 
     @property
     def is_open(self) -> bool:
-        """Whether other machines reach it; raises UsageError if they need no key, and nobody said
-        so."""
+        """Whether other machines reach it; raises UsageError if they need no key, and that was
+        not allowed."""
         host = self.address[0]
         try:
             is_own = ipaddress.ip_address(host).is_loopback

@@ -1,4 +1,4 @@
-"""Trees as text for a terminal, one word on each line with arcs beside it; and as SVG, with arcs
+"""Trees as text for a terminal, one word on each line with arcs next to it; and as SVG, with arcs
 above the words.
 
      1 The    <┐    + det

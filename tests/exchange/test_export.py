@@ -143,7 +143,7 @@ pascal | ctranslate2 | ctranslate2 cannot compute this model: its attention is c
 lstm | transformers | it is an LSTM
 rotary | ctranslate2 | its positions are rotary; it has SwiGLU or RMSNorm
 pre | transformers | its norms are before the sub-layers .`norm: pre`.
-separate | transformers | its output layer has weights of its own
+separate | transformers | its output layer has its own weights
 """
 KINDS = {
     "pascal": (SIZE, (PASCAL,)),

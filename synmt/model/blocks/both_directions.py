@@ -48,7 +48,7 @@ class BothDirections(nn.Module):
         return self.input(x).to(self.bias.dtype)
 
     def project_each(self, x: Tensor) -> Tensor:
-        """Compute W x + b, for each direction from inputs of its own: (2, N, E) -> (2, N, 3h)."""
+        """Compute W x + b, for each direction from its own inputs: (2, N, E) -> (2, N, 3h)."""
         parts = zip(x, self.input.weight.chunk(2), self.input.bias.chunk(2), strict=True)
         return torch.stack([self.multiply(*part) for part in parts]).to(self.bias.dtype)
 
