@@ -1,4 +1,4 @@
-"""What results and faults depend on, apart from the data: versions, the commit, the processor, GPUs."""
+"""What results and faults depend on, apart from the data: versions, commit, processor, GPUs."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ _SYLLABLES = ("ba Ti", "do Ne", "fi Lu", "ga Mo", "ho Re", "ju Sa", "ke Wi", "lo
 
 @cache
 def nouns(times: int) -> list[Noun]:
-    """List the usual nouns this many times: these, and invented ones that are declined like them."""
+    """List the usual nouns this many times: these, and invented ones declined like them."""
     others = [
         replace(
             noun,
