@@ -4,10 +4,10 @@ call goes on.
     python benchmarks/gpu.py --out results/gpu --minutes 9
 
 The tests that need a GPU come first, then training and translation compared with other tools, then
-runs of a comparison (--plan), as many at once as --at-once says. Each step leaves OUT/NAME.json with
-its command, its seconds and what it printed; a step that has succeeded is not done again. A step that
-does not fit any more is stopped, and left for the next call. --device cpu tries all of it with tiny
-models.
+runs of a comparison (--plan), as many at once as --at-once says. Each step leaves OUT/NAME.json
+with its command, its seconds and what it printed; a step that has succeeded is not done again. A
+step that does not fit any more is stopped, and left for the next call. --device cpu tries all of it
+with tiny models.
 """
 
 from __future__ import annotations
