@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -40,6 +40,7 @@ class Reader:
     rank, processes: this process reads every `processes`-th batch, starting at `rank`.
     parts: of the training text, with their weights.
     dropout: segments the training text anew in each epoch.
+    collate: makes a batch of the training text.
     """
 
     split: Split
@@ -49,6 +50,7 @@ class Reader:
     processes: int = 1
     parts: Sequence[CorpusPart] = ()
     dropout: BpeDropout | None = None
+    collate: Callable[..., Batch] = collate
 
     def batch(self, rows: Array) -> Batch:
         """Read rows as a batch."""
@@ -111,7 +113,7 @@ class Reader:
         examples = self.split.rows(rows.rows)
         if self.dropout:
             examples = self.dropout.apply(examples, rows, epoch)
-        return collate(examples, **self.reading)
+        return self.collate(examples, **self.reading)
 
 
 def prefetch(items: Iterator[T]) -> Generator[T, None, None]:

@@ -128,6 +128,9 @@ class TrainingRecipe(StrictModel):
     CPU it does so anyway."""
     compile: bool = False
     """Compile the model with `torch.compile`."""
+    cuda_graphs: bool = False
+    """On a GPU, record the steps of a Transformer, one for each shape of a batch, and replay them:
+    faster for small models, which leave a GPU idle. Batches are filled up to few shapes."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, …, mps"""
     seed: int = Field(default=1, ge=0, lt=SEEDS)
@@ -167,6 +170,10 @@ class TrainingRecipe(StrictModel):
             (
                 self.best != "loss" and not self.validation_beam_size,
                 f"`best: {self.best}` needs a `validation_beam_size` of 1 or more",
+            ),
+            (
+                self.compile and self.cuda_graphs,
+                "`compile` and `cuda_graphs` exclude each other",
             ),
             (
                 self.shard_optimizer and (self.optimizer == "muon" or self.ema > 0),
@@ -280,9 +287,12 @@ class Recipe(StrictModel):
                 self.model.embeddings == "shared" and not self.vocabulary.joint,
                 "`model.embeddings: shared` needs `vocabulary.joint: true`",
             ),
-            (
-                self.training.compile and self.model.architecture == "lstm",
-                "`training.compile` does not work for an lstm, whose steps are a loop",
+            *(
+                (
+                    getattr(self.training, key) and self.model.architecture == "lstm",
+                    f"`training.{key}` does not work for an lstm, whose steps are a loop",
+                )
+                for key in ("compile", "cuda_graphs")
             ),
             (
                 self.tasks.trees != "none" and weighted,

@@ -6,13 +6,17 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import torch
+
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import computed_here, make_metric, options_of
 from synmt.model.device import choose_device
 from synmt.parallel.engine import cluster_in_use
+from synmt.parallel.torchrun import started
 from synmt.recipe.load import RecipeSource, load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
+from synmt.speed import fast
 from synmt.training.finished import has_finished
 from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
@@ -60,6 +64,8 @@ def check_values(recipe: Recipe) -> Requirements:
                 where="training.precision",
                 allowed="Allowed: float32 and bf16",
             )
+        if recipe.training.cuda_graphs:
+            _check_graphs(device, requirements)
     options = options_of(recipe.evaluation)
     metrics = computed_here(recipe.evaluation.metrics)
     if len(metrics) < len(recipe.evaluation.metrics):
@@ -67,6 +73,27 @@ def check_values(recipe: Recipe) -> Requirements:
     for name in (*metrics, *validation_metrics(recipe.training)):
         make_metric(name, options)
     return requirements
+
+
+def _check_graphs(device: torch.device, requirements: Requirements) -> None:
+    """Refuse CUDA graphs where no step can be recorded."""
+    signals = {
+        signal
+        for needs in requirements.values()
+        for variant in needs.variants
+        for signal in variant.signals
+    }
+    for is_missing, need in (
+        (device.type != "cuda", "a GPU of CUDA"),
+        (fast("training_graphs") is None, "synmt.fast"),
+        (started().count > 1, "a training in one process"),
+        (
+            any(signal.tables for signal in signals),
+            "batches of the same shape, which path_relations does not have",
+        ),
+    ):
+        if is_missing:
+            raise UsageError(f"CUDA graphs need {need}", where="training.cuda_graphs")
 
 
 def _check_pretraining(recipe: Recipe, requirements: Requirements) -> None:

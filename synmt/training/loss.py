@@ -7,7 +7,7 @@ losses together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from synmt.data.batch import Batch, Tensors
 from synmt.model.device import sum_type
-from synmt.model.seq2seq import Products, Seq2Seq
+from synmt.model.seq2seq import Output, Products, Seq2Seq
 
 BLOCKS = {"cpu": 1 << 20, "cuda": 1 << 27}
 """Maximum number of logits in a block: small enough for a CPU's cache, large enough to keep a GPU
@@ -131,15 +131,19 @@ def smoothed_cross_entropy(
 
 class Objective(nn.Module):
     """Computes the losses of a model on a batch; the loss also reads the weight of the output
-    layer."""
+    layer.
+
+    run: computes the model's output.
+    """
 
     def __init__(self, model: Seq2Seq, label_smoothing: float) -> None:
         super().__init__()
         self.model, self.label_smoothing = model, label_smoothing
+        self.run: Callable[[Batch], Output] = model.__call__
 
     def forward(self, batch: Batch) -> Tensors:
         """Compute sums over the batch: `loss`, `nll` in nats, and the model's auxiliary losses."""
-        output = self.model(batch)
+        output = self.run(batch)
         states = output.states.flatten(0, 1).index_select(0, batch.target_positions)  # (N, D)
         targets = batch.target_output.flatten().index_select(0, batch.target_positions)  # (N,)
         weight, bias = self.model.output_weight, self.model.output_bias

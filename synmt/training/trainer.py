@@ -28,6 +28,7 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import named_weights
 from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
+from synmt.speed import fast
 from synmt.training.checkpoint import (
     TrainingState,
     drop_checkpoints,
@@ -71,11 +72,15 @@ class Trainer:
     ) -> None:
         self.run, self.recipe, self.settings = run, recipe, recipe.training
         self.model = model.to(device)
-        # with its index: `cuda` alone is another GPU in the thread that reads ahead
+        # with its index, unlike `cuda`
         self.device = self.model.output_weight.device
         self.train_reader, self.valid_reader, self.score = train, valid, score
         self.processes = (processes or Processes()).for_training()
         self._objective = Objective(self.model, self.settings.label_smoothing)
+        if self.settings.cuda_graphs:
+            graphs = fast("training_graphs")
+            self.train_reader = replace(train, collate=graphs.collate_filled)
+            self._objective.run = graphs.RecordedPasses(self.model)
         self._shared_objective = self.processes.share_gradients(self._objective, self.device)
         groups = _groups(self.model, run, self.settings.pretrained_rate)
         matrices = [
@@ -132,14 +137,14 @@ class Trainer:
         yield EndRecord(self.state.step, reason)
 
     def _batches(self) -> Generator[tuple[Batch, Position], None, None]:
-        """Read batches and copy them to the device, a few ahead of training."""
+        """Read batches, a few ahead of training, and copy them to the device.
 
-        def copied() -> Iterator[tuple[Batch, Position]]:
-            position = Position(self.state.epoch, self.state.batch)
-            for batch, after in self.train_reader.forever(position):
+        Not in the thread that reads ahead: while CUDA graphs are recorded, nothing may be copied.
+        """
+        position = Position(self.state.epoch, self.state.batch)
+        with closing(prefetch(self.train_reader.forever(position))) as stream:
+            for batch, after in stream:
                 yield batch.to(self.device), after
-
-        return prefetch(copied())
 
     def try_longest(self) -> None:
         """Compute the gradients of the longest sentences, and drop them, so that lack of memory

@@ -1,8 +1,7 @@
 """A step of the fast decoder can be recorded and replayed: it computes from memory that stays in
 place.
 
-Here there is no GPU: `Recording` stands in for a CUDA graph. It keeps the operators of a step, and
-replays them with the same tensors.
+Here there is no GPU: `Recording` stands in for a CUDA graph.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ from unittest.mock import Mock
 
 import pytest
 import torch
+from recording import Recording
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import random_batch, small_model
 from stepping import GPU_LIKE, LENGTHS, both_steps, run_steadily
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 pytest.importorskip("synmt.fast")
 
@@ -32,42 +30,6 @@ from synmt.fast.graphs import RecordedState
 from synmt.model import positions as position_tables
 from synmt.model.positions import rotations
 from synmt.model.seq2seq import sinusoids
-
-
-class Recording(TorchDispatchMode):
-    """Records the operators of a function; calls after the first one replay them, without the
-    function itself."""
-
-    made: list[Recording]
-    active = False
-
-    def __init__(self, function, device):
-        super().__init__()
-        self.operators, self.replays = [], -1
-        Recording.active = True
-        with self:
-            self.output = function()
-        Recording.active = False
-        self.made.append(self)
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        assert function.overloadpacket._qualified_op_name not in (
-            "aten::_local_scalar_dense",
-            "aten::nonzero",
-        )
-        results = function(*args, **(kwargs or {}))
-        self.operators.append((function, args, kwargs or {}, results))
-        return results
-
-    def __call__(self):
-        self.replays += 1
-        # recording has computed the step, which a CUDA graph does not
-        for function, args, kwargs, results in self.operators if self.replays else ():
-            again = function(*args, **kwargs)
-            for old, new in zip(tree_leaves(results), tree_leaves(again), strict=True):
-                if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
-                    old.copy_(new)
-        return self.output
 
 
 @pytest.fixture(autouse=True)

@@ -94,12 +94,25 @@ DEFAULTS = [case for case in CASES if "=" not in case.id]
 ON_TARGET = [case for case in CASES if case.values[0]["side"] == "target"]
 # others read all of their signals, and on the target side none
 LEARNING = [case for case in CASES if kind_of(case).learns or case in ON_TARGET]
+# others read numbers on the processor, or have other shapes in every batch
+RECORDED = [
+    case
+    for case in DEFAULTS
+    if case.values[0].get("architecture") != "lstm" and case.values[0]["name"] != "path_relations"
+]
 EDITS_ATTENTION = [case for case in CASES if kind_of(case).edits_attention()]
 
 
 def made(recipe, layers=2, **options):
     """Build the model of a case, whose variants have drawn parameters."""
     return redrawn(small_model(variant_of(recipe), **sizes(recipe, layers), **options))
+
+
+def without_dropout(recipe):
+    """Make the model of a variant, in training, because cuDNN keeps what the gradient of an LSTM
+    needs only then."""
+    options = inspect.signature(variant_class(recipe["name"])).parameters
+    return made(recipe | {option: 0.0 for option in options if "dropout" in option}).train()
 
 
 def redrawn(model):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 import torch
+from recording import assert_recorded_as_computed, losses_and_gradients
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import batch_for, random_batch, random_example, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 from stepping import LENGTHS, run_steadily
-from variant_cases import CASES, made
+from variant_cases import CASES, RECORDED, made, without_dropout
 
 pytest.importorskip("synmt.fast")
 
@@ -21,36 +20,13 @@ from synmt.decode.options import SearchOptions
 from synmt.decode.translator import Translator
 from synmt.fast.decoder import fast_decoder
 from synmt.fast.graphs import RecordedState
-from synmt.model.build import variant_class
-from synmt.model.device import autocast, choose_device, fixed_order
+from synmt.model.device import choose_device, fixed_order
 from synmt.training.loss import Objective
 
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU, or this is not `make gpu`", allow_module_level=True)
 
 GPU = choose_device("cuda")
-
-
-def losses_and_gradients(model, batch, precision="float32"):
-    """Compute the losses of a batch and their gradients, and copy them to the CPU."""
-    model.zero_grad()
-    torch.manual_seed(1)
-    with autocast(batch.target_input.device, precision):
-        losses = Objective(model, label_smoothing=0.1)(batch)
-    sum(losses.values()).backward()
-    gradients = {
-        name: weight.grad.cpu().clone()
-        for name, weight in model.named_parameters()
-        if weight.grad is not None
-    }
-    return {name: value.detach().cpu() for name, value in losses.items()}, gradients
-
-
-def without_dropout(recipe):
-    """Make the model of a variant, in training, because cuDNN keeps what the gradient of an LSTM
-    needs only then."""
-    options = inspect.signature(variant_class(recipe["name"])).parameters
-    return made(recipe | {option: 0.0 for option in options if "dropout" in option}).train()
 
 
 @pytest.mark.parametrize("recipe", CASES)
@@ -70,6 +46,11 @@ def test_in_a_fixed_order_the_gradients_of_every_variant_are_the_same_bit_for_bi
     with fixed_order(GPU, wanted=True):
         first, again = (losses_and_gradients(model, batch) for _ in range(2))
     torch.testing.assert_close(again, first, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("recipe", RECORDED)
+def test_recorded_passes_of_every_variant_equal_the_models_own(recipe):
+    assert_recorded_as_computed(without_dropout(recipe).to(GPU))
 
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
