@@ -27,15 +27,32 @@ training-bf16: PYTHON benchmarks/train_throughput.py SIZES --device DEVICE --pre
     --lengths 28 --systems plain pascal relative ldd marian
 training-float32: PYTHON benchmarks/train_throughput.py SIZES --device DEVICE --lengths 28 \
     --systems plain pascal relative marian
+steps: PYTHON -m synmt train controlled-base name=steps training.max_steps=STEPS \
+    training.validate_every=STEPS training.device=DEVICE --runs OUT
+steps-recorded: PYTHON -m synmt train controlled-base name=steps-recorded \
+    training.cuda_graphs=GRAPHS training.max_steps=STEPS training.validate_every=STEPS \
+    training.device=DEVICE --runs OUT
 model: PYTHON -m synmt train controlled-base name=gpu model.size=SIZE training.max_steps=STEPS \
     training.validate_every=STEPS training.device=DEVICE --runs OUT
 translation: PYTHON benchmarks/translate_throughput.py --run OUT/gpu --device DEVICE \
     --text OUT/gpu/tests/test/source.txt --rounds ROUNDS --sizes BATCHES
 """
-WORDS = {"SIZE": "base", "STEPS": "1500", "ROUNDS": "5", "BATCHES": "256 512 1000"}
-WORDS["SIZES"] = "--size base --batch-tokens 8192 --rounds 7"
-TINY = {"SIZE": "tiny", "STEPS": "3", "ROUNDS": "1", "BATCHES": "16"}
-TINY["SIZES"] = "--size tiny --batch-tokens 256 --rounds 1"
+WORDS = {
+    "SIZES": "--size base --batch-tokens 8192 --rounds 7",
+    "SIZE": "base",
+    "STEPS": "1500",
+    "GRAPHS": "true",
+    "ROUNDS": "5",
+    "BATCHES": "256 512 1000",
+}
+TINY = {
+    "SIZES": "--size tiny --batch-tokens 256 --rounds 1",
+    "SIZE": "tiny",
+    "STEPS": "3",
+    "GRAPHS": "false",
+    "ROUNDS": "1",
+    "BATCHES": "16",
+}
 
 
 def main() -> None:
@@ -52,10 +69,12 @@ def main() -> None:
         for word in sorted(words, key=len, reverse=True):
             command = command.replace(word, words[word])
         path = out / f"{name}.json"
+        if time.monotonic() > end:
+            break
         if not path.exists() or json.loads(path.read_text())["code"] != 0:
             path.write_text(json.dumps(done(command, end - time.monotonic()), indent=1))
-    train = [sys.executable, "benchmarks/results.py", options.plan]
-    train.append(f"training.device={options.device}")
+    device = f"training.device={options.device}"
+    train = [sys.executable, "benchmarks/results.py", options.plan, device]
     runs = [subprocess.Popen(train, cwd=ROOT) for _ in range(options.at_once)]
     while time.monotonic() < end and any(run.poll() is None for run in runs):
         time.sleep(1)
@@ -70,13 +89,17 @@ def done(command: str, seconds: float) -> dict[str, object]:
     began = time.monotonic()
     try:
         ended = subprocess.run(
-            command.split(), cwd=ROOT, capture_output=True, text=True, timeout=max(1, seconds)
+            command.split(), cwd=ROOT, capture_output=True, text=True, timeout=seconds
         )
         code, output = ended.returncode, ended.stdout + ended.stderr
     except subprocess.TimeoutExpired as stopped:
         code, output = None, (stopped.stdout or b"").decode(errors="replace")
-    taken = time.monotonic() - began
-    return {"command": command, "code": code, "seconds": taken, "output": output}
+    return {
+        "command": command,
+        "code": code,
+        "seconds": time.monotonic() - began,
+        "output": output,
+    }
 
 
 if __name__ == "__main__":

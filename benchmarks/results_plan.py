@@ -42,7 +42,15 @@ from synmt.training.tree_sources import tree_requirements
 _SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
 """The sections of a recipe that make the system; the others are those of the corpus."""
 _OF_THE_MACHINE = {
-    "training": ("seed", "device", "deterministic", "keep", "log_every", "save_every"),
+    "training": (
+        "seed",
+        "device",
+        "cuda_graphs",
+        "deterministic",
+        "keep",
+        "log_every",
+        "save_every",
+    ),
     "decoding": ("batch_size",),
     "parser": ("model", "workers", "device", "batch_words"),
     "target_parser": ("model", "workers", "device", "batch_words"),

@@ -40,6 +40,7 @@ _MAY_CHANGE = {
     "training.max_decays",
     "training.use",
     "training.device",
+    "training.cuda_graphs",
     "training.shard_optimizer",
 }
 """Keys of a recipe that may change when a run is continued."""
