@@ -59,7 +59,7 @@ def _gains(found: Sequence[Results]) -> Figure:
             panel.errorbar(gain.value, row, xerr=half, fmt="o", color=_COLOURS[kind], capsize=3)
             text = f"{gain.value:+.2f}{' *' if gain.is_significant else ''}".replace("-", "−")
             panel.annotate(text, (1.01, row), xycoords=("axes fraction", "data"), va="center")
-    panels[-1].set_xlabel("BLEU minus that of the plain model, with 95 % interval")
+    panels[-1].set_xlabel("BLEU minus that of the plain model, or the one named; 95 % interval")
     marks = [Patch(color=ONE, label="with trees")]
     marks += [Patch(color=OTHER, label="without trees")]
     marks += [Patch(color=_UNSEEN, label="too small to be significant (*: p < 0.05)")]
@@ -73,7 +73,9 @@ def _rows(results: Results) -> Iterator[tuple[str, Difference, str]]:
     stable = (system for system in gains if system not in results.unstable)
     for name in plan.figure or sorted(stable, key=lambda system: -gains[system].value):
         if name in gains:
-            yield name, gains[name], "none" if plan.kind(name) == "none" else "parser"
+            base = plan.baseline(name)
+            label = name if plan.baseline(base) == base else f"{name} minus {base}"
+            yield label, gains[name], "none" if plan.kind(name) == "none" else "parser"
         elif name in plan.differences:
             weights = average_difference(*plan.differences[name])
             if results.runs.keys() >= weights.keys():

@@ -83,9 +83,8 @@ def plot(latencies: Sequence[float], path: Path) -> None:
 
     def draw() -> pyplot.Figure:
         figure, axes = pyplot.subplots(figsize=(5, 2.6), layout="constrained")
-        share = np.arange(1, len(latencies) + 1) / len(latencies)
-        axes.plot(np.sort(latencies), 100 * share, color=ONE)
-        axes.set(xlabel="seconds until the answer", ylabel="% of requests", ylim=(0, 101))
+        axes.ecdf(latencies, color=ONE)
+        axes.set(xlabel="seconds until the answer", ylabel="share of requests")
         axes.set_xlim(left=0)
         return figure
 
