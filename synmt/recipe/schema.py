@@ -172,8 +172,9 @@ class TrainingRecipe(StrictModel):
                 f"`best: {self.best}` needs a `validation_beam_size` of 1 or more",
             ),
             (
-                self.compile and self.cuda_graphs,
-                "`compile` and `cuda_graphs` exclude each other",
+                # gradients stay where a graph writes those of the next batch
+                self.cuda_graphs and (self.compile or self.accumulate > 1),
+                "`cuda_graphs` needs `accumulate: 1`, without `compile`",
             ),
             (
                 self.shard_optimizer and (self.optimizer == "muon" or self.ema > 0),

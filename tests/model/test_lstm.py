@@ -181,6 +181,7 @@ def test_sizes_fill_in_layers_and_width(size, layers, width):
     ("training", "message"),
     [
         ({"compile": True}, "`training.compile` does not work for an lstm"),
+        ({"cuda_graphs": True}, "`training.cuda_graphs` does not work for an lstm"),
         ({"precision": "fp16", "device": "cpu"}, "fp16 on a CPU"),
     ],
 )
