@@ -78,9 +78,3 @@ def test_graphs_are_refused_where_no_step_can_be_recorded(
     variants = [{"name": variant, "heads": 2}]
     recipe = make_recipe(variants=variants, cuda_graphs=True, device=device)
     assert_refused(f"training.cuda_graphs.*CUDA graphs need {need}", checks.check_values, recipe)
-
-
-@pytest.mark.parametrize("also", [{"accumulate": 2}, {"compile": True}])
-def test_graphs_are_refused_with_what_they_would_compute_wrongly(also):
-    message = "`cuda_graphs` needs `accumulate: 1`, without `compile`"
-    assert_refused(message, make_recipe, cuda_graphs=True, **also)
