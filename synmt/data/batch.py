@@ -10,18 +10,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from synmt.arrays import Array, IntArray, Side
+from synmt.arrays import SIDES, Array, IntArray, Side
 from synmt.data.corpus import Example
 from synmt.data.stored_trees import Tree
-from synmt.data.vocabulary import BOS, EOS, PAD
+from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.syntax.constituents import without_constituents, without_dependencies
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.reading import Reading
 from synmt.syntax.signals import Signal, needs_dependencies
 
 Tensors = dict[str, Tensor]
 """Tensors by name."""
+
+_LENGTHS, _SENTENCES = 4, 8
+"""What lengths and numbers of sentences of filled batches are multiples of: 50 shapes in an epoch
+of Multi30k."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,25 @@ def collate(
         target_signals=collate_signals(examples, "target", target),
         lines=tuple(example.line for example in examples),
     )
+
+
+def collate_filled(
+    examples: Sequence[Example], source: Reading = Reading(), target: Reading = Reading()
+) -> Batch:
+    """Make a batch of examples and of fillers, sentences without words that make its shape one of
+    few; nothing of them is predicted."""
+    count = len(examples)
+    pieces, trees = dict[Side, Any](), dict[Side, Tree]()
+    for side in SIDES:
+        # with EOS
+        longest = 1 + max(len(getattr(example, side)) for example in examples)
+        pieces[side] = np.full(longest + -longest % _LENGTHS - 1, UNK)
+        trees[side] = Tree(flat_parse(""), np.full_like(pieces[side], -1))
+    filler = Example(-1, **pieces, trees=trees)
+    fillers = [filler] * (_SENTENCES - count % _SENTENCES)
+    batch = collate([*examples, *fillers], source, target)
+    real = batch.target_positions < count * batch.target_input.size(1)
+    return replace(batch, target_positions=batch.target_positions[real], lines=batch.lines[:count])
 
 
 def collate_source(sources: Sequence[Array]) -> Sequences:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from synmt.fast.dropout import dropout, scaled_mask
-from synmt.fast.linear import linear_gradients, onednn_applies, pad_rows, product, product_dtype
+from synmt.fast.linear import linear_gradients, mapped, onednn_applies, pad_rows, product_dtype
 
 
 def dropped_relu(projection: nn.Linear, x: Tensor, probability: float = 0.0) -> Tensor:
@@ -33,8 +33,7 @@ class _DroppedRelu(torch.autograd.Function):
     ) -> Tensor:
         ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
         rows, weight = pad_rows(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
-        output = product(rows, weight, bias.to(dtype), relu=True)  # (P, D')
-        output = output[: x.shape[:-1].numel()].view(*x.shape[:-1], -1)  # (…, D')
+        output = mapped(rows, x.shape, weight, bias, relu=True)  # (…, D')
         ctx.scale = 1.0
         if probability:
             mask, ctx.scale = scaled_mask(output.shape, probability, dtype)

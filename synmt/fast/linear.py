@@ -39,7 +39,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
         return _Linear.apply(x, weight, bias, dtype)  # type: ignore[return-value]
-    return _forward(pad_rows(x.reshape(-1, x.size(-1)), dtype), x.shape, weight.to(dtype), bias)
+    return mapped(pad_rows(x.reshape(-1, x.size(-1)), dtype), x.shape, weight.to(dtype), bias)
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
@@ -124,7 +124,7 @@ class _Linear(torch.autograd.Function):
         ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
         rows, weight = pad_rows(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
         ctx.save_for_backward(rows, weight)
-        return _forward(rows, x.shape, weight, bias)
+        return mapped(rows, x.shape, weight, bias)
 
     @staticmethod
     @once_differentiable
@@ -132,8 +132,13 @@ class _Linear(torch.autograd.Function):
         return (*linear_gradients(ctx, slopes[0]), None)
 
 
-def _forward(rows: Tensor, shape: torch.Size, weight: Tensor, bias: Tensor | None) -> Tensor:
-    output = product(rows, weight, None if bias is None else bias.to(rows.dtype))  # (P, D')
+def mapped(
+    rows: Tensor, shape: torch.Size, weight: Tensor, bias: Tensor | None, *, relu: bool = False
+) -> Tensor:
+    """Compute x Wᵀ + b, or its ReLU, without a gradient, from the rows of x that `pad_rows` gives,
+    (P, D), and the shape of x: (…, D')."""
+    bias = None if bias is None else bias.to(rows.dtype)
+    output = product(rows, weight, bias, relu=relu)  # (P, D')
     return output[: shape[:-1].numel()].view(*shape[:-1], -1)
 
 

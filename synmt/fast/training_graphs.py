@@ -3,58 +3,31 @@ forward pass, and one those of its backward pass.
 
 Without them, a small model leaves a GPU idle, which waits for the next of some hundred small
 kernels. A graph computes with the same memory and the same shapes whenever it is replayed, so
-batches are filled up to few shapes, and each shape has its graphs. The loss of the output layer,
-whose number of pieces differs from batch to batch, and the optimizer run as they are.
+batches are filled up to few shapes (`collate_filled`), and each shape has its graphs. The loss of
+the output layer, whose number of pieces differs from batch to batch, and the optimizer run as they
+are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from synmt.arrays import SIDES, Side
-from synmt.data.batch import Batch, Sequences, Tensors, collate
-from synmt.data.corpus import Example, Tree
-from synmt.data.vocabulary import UNK
+from synmt.arrays import SIDES
+from synmt.data.batch import Batch, Sequences, Tensors
 from synmt.errors import SynmtError
 from synmt.model.seq2seq import Output, Seq2Seq
-from synmt.syntax.parse import flat_parse
-from synmt.syntax.reading import Reading
 
-_LENGTHS, _SENTENCES = 4, 8
-"""What lengths and numbers of sentences are multiples of: 50 shapes in an epoch of Multi30k."""
 _MOST = 100
 """Shapes that are recorded: each needs memory for all gradients."""
 _NEAR = 0.01
 """By how much a recorded pass may differ, as a part of the norm: sums on a GPU have no fixed
 order."""
 _DO = "Leave out training.cuda_graphs; a run goes on from its last checkpoint"
-
-
-def collate_filled(
-    examples: Sequence[Example], source: Reading = Reading(), target: Reading = Reading()
-) -> Batch:
-    """Make a batch of examples and of fillers, sentences without words that make its shape one of
-    few; nothing of them is predicted."""
-    count = len(examples)
-    pieces, trees = dict[Side, Any](), dict[Side, Tree]()
-    for side in SIDES:
-        # with EOS
-        longest = 1 + max(len(getattr(example, side)) for example in examples)
-        pieces[side] = np.full(longest + -longest % _LENGTHS - 1, UNK)
-        trees[side] = Tree(flat_parse(""), np.full_like(pieces[side], -1))
-    filler = Example(-1, **pieces, trees=trees)
-    fillers = [filler] * (_SENTENCES - count % _SENTENCES)
-    batch = collate([*examples, *fillers], source, target)
-    real = batch.target_positions < count * batch.target_input.size(1)
-    return replace(batch, target_positions=batch.target_positions[real], lines=batch.lines[:count])
 
 
 class RecordedPasses:
@@ -78,13 +51,16 @@ class RecordedPasses:
         if not torch.is_grad_enabled():
             return self._model(batch)
         inputs = (
-            *(batch.source.ids, batch.source.mask, batch.target_input, batch.target_output),
-            *(batch.source_signals, batch.target_signals),
+            batch.source.ids,
+            batch.source.mask,
+            batch.target_input,
+            batch.target_output,
+            batch.source_signals,
+            batch.target_signals,
         )
-        variants = [variant for side in SIDES for variant in self._model.variants[side]]
         key = (
             *(tensor.shape for tensor in tree_leaves(inputs)),
-            *(variant.loss_counts for variant in variants),
+            *(variant.loss_counts for side in SIDES for variant in self._model.variants[side]),
         )
         self._seen[key] += 1
         if self._seen[key] == 2 and len(self._recorded) < _MOST:
@@ -125,15 +101,11 @@ class RecordedPasses:
             torch.manual_seed(torch.initial_seed())
             states, losses = run(*inputs)
             total = states.float().square().sum() + sum(losses.values())
-            slopes = torch.autograd.grad(total, weights, allow_unused=True)
-            results = [states, *losses.values(), *(slope for slope in slopes if slope is not None)]
-            found.append([result.detach().clone() for result in results])
+            slopes = torch.autograd.grad(total, weights, allow_unused=True, materialize_grads=True)
+            # as one vector: some gradients are nothing but rounding
+            found.append(torch.cat([part.detach().float().flatten() for part in (states, *slopes)]))
         torch.manual_seed(torch.initial_seed())
-        near = [
-            (own - other).float().norm() <= _NEAR * own.float().norm()
-            for own, other in zip(*found, strict=True)
-        ]
-        if not torch.stack(near).all():
+        if not (found[1] - found[0]).norm() <= _NEAR * found[0].norm():
             raise SynmtError(
                 "steps recorded as CUDA graphs do not compute what the model computes", do=_DO
             )

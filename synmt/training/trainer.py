@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.arrays import SIDES, Values
-from synmt.data.batch import Batch, Tensors
+from synmt.data.batch import Batch, Tensors, collate_filled
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import naming_lack_of_memory
 from synmt.model.device import autocast
@@ -78,9 +78,8 @@ class Trainer:
         self.processes = (processes or Processes()).for_training()
         self._objective = Objective(self.model, self.settings.label_smoothing)
         if self.settings.cuda_graphs:
-            graphs = fast("training_graphs")
-            self.train_reader = replace(train, collate=graphs.collate_filled)
-            self._objective.run = graphs.RecordedPasses(self.model)
+            self.train_reader = replace(train, collate=collate_filled)
+            self._objective.run = fast("training_graphs").RecordedPasses(self.model)
         self._shared_objective = self.processes.share_gradients(self._objective, self.device)
         groups = _groups(self.model, run, self.settings.pretrained_rate)
         matrices = [

@@ -15,8 +15,8 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 pytest.importorskip("synmt.fast")
 
 from synmt.arrays import SIDES
-from synmt.data.batch import collate
-from synmt.fast.training_graphs import RecordedPasses, collate_filled
+from synmt.data.batch import collate, collate_filled
+from synmt.fast.training_graphs import RecordedPasses
 from synmt.model.device import autocast
 from synmt.syntax.reading import Reading
 from synmt.training.loss import Objective
