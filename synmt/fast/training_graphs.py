@@ -74,24 +74,21 @@ class RecordedPasses:
         return self._model(batch)
 
     def _record(self, inputs: tuple[Any, ...]) -> Any:
-        kind = self._model.output_weight.device.type
-        precision = torch.get_autocast_dtype(kind)
+        # autocast would not convert weights again that it has converted outside of a graph
+        torch.set_autocast_cache_enabled(False)
         try:
-            # weights that have been converted outside of a graph would not be converted again
-            with torch.autocast(
-                kind, precision, torch.is_autocast_enabled(kind), cache_enabled=False
-            ):
-                return torch.cuda.make_graphed_callables(
-                    _OnTensors(self._model),
-                    tree_map(torch.clone, inputs),
-                    allow_unused_input=True,
-                    pool=self._pool,
-                )
+            return torch.cuda.make_graphed_callables(
+                _OnTensors(self._model),
+                tree_map(torch.clone, inputs),
+                allow_unused_input=True,
+                pool=self._pool,
+            )
         except RuntimeError as error:
             raise SynmtError(
                 f"steps of this model cannot be recorded as CUDA graphs: {error}", do=_DO
             ) from error
         finally:
+            torch.set_autocast_cache_enabled(True)
             torch.manual_seed(torch.initial_seed())
 
     def _check(self, recorded: Any, inputs: tuple[Any, ...]) -> None:
