@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from each import of_seeds
 from pages import HOSTILE, Reader
 from refusing import assert_fails, assert_refused
 from small import MONKEY, MONKEY_SPANS
@@ -54,9 +55,8 @@ def test_a_word_has_the_mean_of_its_pieces_and_one_without_a_piece_has_no_norm()
     np.testing.assert_equal(norms, [0.3, 0.5, np.nan])
 
 
-def drawn(seed):
+def drawn(random):
     """Sample sentences of one to nine words; some words have no norm, some equal norms."""
-    random = np.random.default_rng(seed)
     made = []
     for line in range(1, 13):
         tags = random.choice(["DET", "NOUN", "VERB", "PUNCT"], int(random.integers(1, 10)))
@@ -67,9 +67,9 @@ def drawn(seed):
 
 
 @pytest.mark.parametrize("without", ["", "PUNCT"], ids=["all words", "without punctuation"])
-@pytest.mark.parametrize("seed", range(6))
-def test_the_table_equals_one_counted_word_by_word(seed, without):
-    sentences = drawn(seed)
+@of_seeds(6)
+def test_the_table_equals_one_counted_word_by_word(random, without):
+    sentences = drawn(random)
     pairs = [zip(one.tags, one.norms.tolist(), strict=True) for one in sentences]
     real = [[p for p in one if not math.isnan(p[1]) and p[0] != without] for one in pairs]
     real = [words for words in real if words]

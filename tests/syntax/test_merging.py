@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from each import of_seeds
 from notation import arcs_in, by_arc
 from small import is_tree, random_arcs
 
@@ -104,9 +105,8 @@ def test_two_words_in_one_piece_become_one_with_the_row_of_the_upper_one():
     assert by_arc(merged.arcs) == pytest.approx(by_arc(expected))
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_rows_keep_their_mass_and_stay_in_order(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(40)
+def test_rows_keep_their_mass_and_stay_in_order(random):
     words = int(random.integers(2, 12))
     parse = drawn_parse(words, random)
     # some neighbours share a piece that belongs to the first of them

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from each import of_seeds
 from full_stop import with_full_stop
 from rich.cells import cell_len
 
@@ -109,9 +110,8 @@ def of_class(svg, name):
     return [element for element in svg.iter() if element.get("class") == name]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_tree_can_be_read_from_the_picture_and_everything_is_inside(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(20)
+def test_the_tree_can_be_read_from_the_picture_and_everything_is_inside(random):
     words = int(random.integers(1, 25))
     gold, parents = (random_tree(words, random) for _ in range(2))
     names = [f"w{'x' * (n % 9)}" for n in range(words)]
