@@ -14,6 +14,7 @@ from functools import partial
 from unittest.mock import Mock
 
 import pytest
+from cases import cases
 from clusters import FiledParser, LocalCluster, wait_for, worker_of
 from preparing import CHAIN, corpus_of, recipe_of, trees_for
 from refusing import assert_fails
@@ -316,18 +317,17 @@ def test_without_dask_the_message_says_what_to_install(monkeypatch, tmp_path):
 
 
 ADDRESSES = """
-tcp://127.0.0.1:1 no Dask scheduler answers.*dask scheduler
-tls://127.0.0.1:1 no Dask scheduler answers.*certificates
-/nowhere/none.json no such scheduler file.*slurm
+tcp://127.0.0.1:1 => no Dask scheduler answers.*dask scheduler
+tls://127.0.0.1:1 => no Dask scheduler answers.*certificates
+/nowhere/none.json => no such scheduler file.*slurm
 """
 
 
 @ignoring
-@pytest.mark.parametrize("address", ADDRESSES.strip().splitlines())
-def test_a_wrong_address_is_a_message(monkeypatch, address):
+@pytest.mark.parametrize(("address", "message"), cases(ADDRESSES))
+def test_a_wrong_address_is_a_message(monkeypatch, address, message):
     pytest.importorskip("distributed")
     monkeypatch.setattr(clusters, "_WAIT", "100ms")
-    address, message = address.split(" ", 1)
     with pytest.raises(SynmtError, match=message), using_cluster(address):
         pass
 

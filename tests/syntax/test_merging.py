@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases
 from each import of_seeds
 from notation import arcs_in, by_arc
 from small import is_tree, random_arcs
@@ -50,11 +51,11 @@ MERGED = """
 """
 
 
-@pytest.mark.parametrize("row", [row for row in MERGED.splitlines() if row[:1].isdigit()])
+@pytest.mark.parametrize("row", cases(MERGED, "|"))
 def test_words_without_a_piece_pass_on_their_arcs(row):
     cells = [
         np.array([list(map(int, re.findall(r"\d+", item))) for item in cell.split()])
-        for cell in row.split("|")
+        for cell in row
     ]
     parents, words, pieces, owners, kept, merged_parents, merged_owners = cells
     parse = parse_of(parents.ravel(), words)
