@@ -81,16 +81,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
 def hub(tmp_path):
     """Serve a model; returns a function that names models in a new process, as a user would, and
     sets variables there."""
-    run = make_run(
-        tmp_path / "run",
-        model={
-            "encoder_layers": 1,
-            "decoder_layers": 1,
-            "model_dim": 16,
-            "feedforward_dim": 16,
-            "heads": 2,
-        },
-    )
+    run = make_run(tmp_path / "run")
     loaded = load_model(run, run.recipe(), device="cpu", checkpoint="final")
     parts = loaded.model, loaded.recipe, loaded.source, loaded.target
     export(*parts, tmp_path / "out", "transformers")

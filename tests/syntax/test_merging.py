@@ -17,15 +17,11 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
 
-def parse_of(parents, spans=None):
-    """Make a tree with three characters for each word, or words at the spans, that can be told
-    apart."""
-    count = len(parents)
-    spans = [(3 * word, 3 * word + 2) for word in range(count)] if spans is None else spans
+def parse_of(parents, spans):
+    """Make a tree of words, at the spans, that can be told apart."""
+    words = [f"w{word}" for word in range(len(parents))]
     relations = ["root" if parent == word else f"r{word}" for word, parent in enumerate(parents)]
-    return Parse(
-        [f"w{word}" for word in range(count)], np.array(spans), np.array(parents), relations
-    )
+    return Parse(words, np.array(spans), np.array(parents), relations)
 
 
 def drawn_parse(words, random):
@@ -124,6 +120,7 @@ def test_rows_keep_their_mass_and_stay_in_order(random):
 
 
 def test_a_tree_of_which_every_word_owns_a_piece_is_the_same_object():
-    drawn, plain = drawn_parse(5, np.random.default_rng(0)), parse_of([1, 1])
+    drawn = drawn_parse(5, np.random.default_rng(0))
+    plain = parse_of([1, 1], [(0, 2), (3, 5)])
     for parse, pieces in ((drawn, drawn.spans), (plain, np.array([(0, 2), (2, 5)]))):
         assert merge_unowned(parse, pieces, word_of(pieces, parse.spans))[0] is parse
