@@ -278,14 +278,14 @@ def test_a_worker_that_cannot_work_is_named_with_the_remedy(cluster, text):
     cluster.complete(1)
     text.write_text("a\nout of memory\n")
     memory = r"worker tcp://.*out of memory.*more memory"
-    with using_cluster(cluster.file), pytest.raises(SynmtError, match=memory):
-        list(parsing(text, "there"))
+    with using_cluster(cluster.file):
+        assert_fails(memory, list, parsing(text, "there"))
     text.write_text("a\n")
     old = cluster.join("old_worker.py")
     wait_for_all(cluster)
     versions = r"worker tcp://127\.0\.0\.1:.*synmt 0\.0\.1 \(here .*Install the same versions there"
-    with using_cluster(cluster.file), pytest.raises(SynmtError, match=versions):
-        list(parsing(text, "there"))
+    with using_cluster(cluster.file):
+        assert_fails(versions, list, parsing(text, "there"))
     old.kill()
 
 

@@ -15,7 +15,7 @@ import yaml
 from cases import cases
 from meanings import meaning_of
 from refusing import assert_fails, assert_refused
-from small_run import PASCAL, TEXT, make_run
+from small_run import PASCAL, TEXT, load_run, make_run
 
 from synmt.controlled import english
 from synmt.controlled.contrast import contrastive_pairs, words_of
@@ -309,7 +309,7 @@ def some_set():
 
 
 def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch):
-    translator, given = Translator.load(make_run(tmp_path / "plain", parser=False)), some_set()
+    translator, given = load_run(tmp_path / "plain", parser=False), some_set()
     advanced = []
     monkeypatch.setattr(
         "synmt.reporting.progress._display", lambda *job: nullcontext(advanced.append)
@@ -338,7 +338,7 @@ def test_a_run_that_changes_its_text_decides_between_the_texts_that_it_reads(tmp
 
 
 def test_given_trees_are_aligned_with_their_sources(tmp_path):
-    translator, given = Translator.load(make_run(tmp_path / "pascal", PASCAL)), some_set()
+    translator, given = load_run(tmp_path / "pascal", PASCAL), some_set()
     parsed, flat = translator.parser.parse(given.sources), list(map(flat_parse, given.sources))
     own, same, other = (
         decide(translator, given, *trees)[1].log_probability for trees in ((), (parsed,), (flat,))
