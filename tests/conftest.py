@@ -123,6 +123,14 @@ def _parsers_loaded_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def random(request: pytest.FixtureRequest) -> object:
+    """Draw the random numbers of a seed, which `of_seeds` gives."""
+    import numpy as np
+
+    return np.random.default_rng(request.param)
+
+
 @pytest.fixture(scope="module")
 def offline() -> Iterator[None]:
     """Turn the network off."""

@@ -30,6 +30,7 @@ from synmt.cluster.shipment import (
     portable,
     receive,
     receive_file,
+    watching,
 )
 from synmt.cluster.slurm import most_workers, slurm_jobs
 from synmt.cluster.worker_errors import AGAIN, INSTALL, check_versions, incapable
@@ -102,7 +103,6 @@ class Cluster:
 
         long: for items that take hours.
         """
-        closed = import_module("distributed.comm").CommClosedError
         state = portable(state)
         kit, files = Kit.pack(work, state), files_of(state)
         demand = {"GPU": 1} if long and long.gpu and self._gpus() else None
@@ -132,11 +132,7 @@ class Cluster:
                 yield from (result for result in results if result is not NOT_BEGUN)
         except (CancelledError, OSError, asyncio.TimeoutError) as error:
             # Dask's own errors have no errno
-            of_system = (
-                isinstance(error, OSError)
-                and not isinstance(error, closed)
-                and error.errno is not None
-            )
+            of_system = getattr(error, "errno", None) is not None
             if of_system and self._client.status == "running":
                 raise
             raise SynmtError(
@@ -172,33 +168,27 @@ class Cluster:
     def _stopping(self, stop: threading.Event, kit: Kit, sent: WeakSet[Any]) -> Iterator[None]:
         """Inform workers when the driver has to stop, and cancel queued items, which may wait for
         hours."""
-        done = threading.Event()
 
-        def watch() -> None:
+        def watch(done: threading.Event) -> None:
             while not stop.is_set() and not done.wait(0.2):
                 pass
             if not done.is_set():
                 with suppress(OSError, asyncio.TimeoutError):
-                    self._call(cancel, kit.key, workers=list(self._client.nthreads()))
+                    self._call(cancel, kit.key, workers=self._client.nthreads())
             while not done.wait(0.2):
                 # RuntimeError: an item was sent meanwhile
                 with suppress(OSError, asyncio.TimeoutError, RuntimeError):
                     waiting = self._client.run_on_scheduler(_keys_without_worker)
                     self._client.cancel([future for future in sent if future.key in waiting])
 
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
+        with watching(watch):
             yield
-        finally:
-            done.set()
-            watcher.join()
 
     def _equip(self, kit: Kit, files: Mapping[str, Path], workers: Iterable[str]) -> None:
         """Send a kit to workers, and its files to those that lack them; one that dies meanwhile is
         left out."""
         lacking: dict[str, list[str]] = {}
-        for address, answer in self._call(receive, kit, workers=list(workers)).items():
+        for address, answer in self._call(receive, kit, workers=workers).items():
             if isinstance(answer, OSError):
                 continue
             if isinstance(answer, Exception):

@@ -3,13 +3,14 @@ goes."""
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import TypeVar
 
 from synmt.decode.loaded_model import READ
 from synmt.errors import SynmtError
@@ -105,38 +106,28 @@ def _name_of_parser(parser: StanzaParser) -> str:
     return f"parser-{parser.fingerprint}"
 
 
-class _Mover(pickle.Pickler):
-    """Pickles records with other paths."""
-
-    def __init__(self, stream: IO[bytes], places: Mapping[Path, Path]) -> None:
-        super().__init__(stream)
-        self._places = places
-
-    def reducer_override(self, value: Any) -> Any:
-        """Replace a path that has another place."""
-        if isinstance(value, Path) and value in self._places:
-            return Path, (str(self._places[value]),)
-        return NotImplemented
-
-
 def _moved(records: T, places: Mapping[Path, Path]) -> T:
     """Copy records of records, with other paths."""
+
+    def moved(path: Path) -> tuple[type[Path], tuple[str]]:
+        return Path, (str(places.get(path, path)),)
+
     stream = io.BytesIO()
-    _Mover(stream, places).dump(records)
+    pickler = pickle.Pickler(stream)
+    pickler.dispatch_table = copyreg.dispatch_table | {type(Path()): moved}
+    pickler.dump(records)
     return pickle.loads(stream.getvalue())
 
 
 def pack(run: Run) -> dict[str, bytes]:
     """Read all files of a run folder that are not a process's own."""
-    paths = {
-        path.relative_to(run.folder): path
-        for path in sorted(run.folder.rglob("*"))
-        if path.is_file()
-    }
+    names = [
+        path.relative_to(run.folder) for path in sorted(run.folder.rglob("*")) if path.is_file()
+    ]
     return {
-        name.as_posix(): path.read_bytes()
-        for name, path in paths.items()
-        if name.as_posix() != "lock" and not any(part.startswith(".") for part in name.parts)
+        name.as_posix(): (run.folder / name).read_bytes()
+        for name in names
+        if name != Path("lock") and not any(part.startswith(".") for part in name.parts)
     }
 
 
@@ -195,14 +186,12 @@ def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
 def _others(run: Run, content: Content) -> Iterator[Path]:
     """Find what is in a run folder but not in its new content; a folder includes all that is in
     it."""
-    names_in_content = {Path(name) for name in content}
-    names_in_content |= {parent for path in names_in_content for parent in path.parents} | {
-        Path("lock"),
-        Path("run.json"),
-    }
+    kept = {Path("lock"), Path("run.json")}
+    for file in map(Path, content):
+        kept |= {file, *file.parents}
     for path in sorted(run.folder.rglob("*")):
         name = path.relative_to(run.folder)
-        if name not in names_in_content and name.parent in names_in_content:
+        if name not in kept and name.parent in kept:
             yield path
 
 

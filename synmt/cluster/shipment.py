@@ -104,6 +104,19 @@ class MissingKit:
     address: str
 
 
+@contextmanager
+def watching(watch: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run a function in a thread next to a block, at whose end its event is set."""
+    done = threading.Event()
+    watcher = threading.Thread(target=watch, args=(done,), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
 # the functions below run in a worker
 
 _kits: OrderedDict[str, Kit] = OrderedDict()
@@ -163,20 +176,15 @@ def ending_with_driver() -> Iterator[threading.Event]:
     longer waits."""
     worker = import_module("distributed").get_worker()
     item, kit = worker.get_current_task(), _at_work[0]
-    stop, done = threading.Event(), threading.Event()
+    stop = threading.Event()
 
-    def watch() -> None:
+    def watch(done: threading.Event) -> None:
         while kit not in _ended and _is_awaited(worker, item) and not done.wait(_LOOK):
             pass
         stop.set()
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
+    with watching(watch):
         yield stop
-    finally:
-        done.set()
-        watcher.join()
 
 
 def driver_waits() -> bool:

@@ -94,6 +94,7 @@ def train_side_by_side(
 
     A run that starts from the weights of another one waits for it.
     """
+    data = Path(data)
     ends: Ends = {run.folder: None for run in planned if run not in left}
     for number, run in enumerate(planned, start=1):
         yield NextRun(run.folder, number, len(planned), run not in left)
@@ -102,10 +103,11 @@ def train_side_by_side(
         wave = [run for run in waiting if starts_from(run, waiting) is None] or waiting
         waiting = [run for run in waiting if run not in wave]
         with ExitStack() as stack:
-            ready = yield from _begin_all(wave, Path(data), stack, ends, overwrite=overwrite)
-            if ready:
-                yield ClusterStarted(len(ready))
-            for run, end in _train_all(cluster, ready, Path(data), overwrite=overwrite, stop=stop):
+            ready = yield from _begin_all(wave, data, stack, ends, overwrite=overwrite)
+            if not ready:
+                continue
+            yield ClusterStarted(len(ready))
+            for run, end in _train_all(cluster, ready, data, overwrite=overwrite, stop=stop):
                 if isinstance(end, FailedRun):
                     ends[run.folder] = end
                     yield end
@@ -144,8 +146,6 @@ def _train_all(
     stop: threading.Event,
 ) -> Iterator[tuple[GridRun, RunRecord | FailedRun]]:
     """Train runs in workers, and write what these send back."""
-    if not ready:
-        return
     state = RunsToTrain(
         tuple(portable for _, portable in ready), uuid.uuid4().hex if overwrite else ""
     )
@@ -157,8 +157,8 @@ def _train_all(
                 yield number, run.folder, pack(Run(run.folder))
 
     def lost(item: _Item, error: SynmtError) -> TrainedRun:
-        with_advice = error.with_(do=f"{error.do}. {RESUME_ADVICE}") if overwrite else error
-        return TrainedRun(item[0], FailedRun(item[1], str(with_advice)))
+        error = error.with_advice(RESUME_ADVICE * overwrite)
+        return TrainedRun(item[0], FailedRun(item[1], str(error)))
 
     gpu = any(run.recipe.training.device != "cpu" for run in runs)
     for trained in cluster.run(_train, state, items(), where=data, long=LongWork(stop, lost, gpu)):

@@ -86,25 +86,15 @@ def words_of(text: str) -> list[str]:
 
 def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
     """Make a pair if one of the hardest verbs has a form that no other word has."""
-    hardest = example.attractors
+    words = words_of(example.target)
     for verb in english.finite_verbs(english.tree(example.meaning)):
-        if verb.attractors == hardest and (swapped := _swapped(example.target, verb)):
-            word, other = swapped
-            incorrect = _with_word(example.target, word, other)
-            yield Pair(example, "agreement", incorrect, word, {"attractors": hardest})
+        others = verb.other_forms()
+        found = [index for index, word in enumerate(words) if word in others]
+        if verb.attractors == example.attractors and len(found) == 1:
+            [word] = found
+            incorrect = _with_word(example.target, word, others[words[word]])
+            yield Pair(example, "agreement", incorrect, word, {"attractors": verb.attractors})
             return
-
-
-def _swapped(target: str, verb: english.FiniteVerb) -> tuple[int, str] | None:
-    """Return the index of the verb and its form in the other number; None if several words have its
-    form."""
-    others = dict(
-        zip(verb.forms(plural=verb.plural), verb.forms(plural=not verb.plural), strict=True)
-    )
-    matches = [
-        (index, others[word]) for index, word in enumerate(words_of(target)) if word in others
-    ]
-    return matches[0] if len(matches) == 1 else None
 
 
 def _case_pair(example: ControlledExample) -> Iterator[Pair]:

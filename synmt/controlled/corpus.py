@@ -39,7 +39,7 @@ depend on the size of the training set.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -59,15 +59,15 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.trees import depths
 
 SPLITS = ("seen", "combination", "attractors", "length")
-TRAINED_WORDS = 22
-LONGEST = 30
 HARD_SPLITS = ("longer", "deeper")
-LONGEST_HARD = 45
+TRAINED_WORDS = 22
 TRAINED_DEPTH = 8
 LABELS = ("phenomenon", "attractors", "split")
 USUAL = ControlledRecipe()
 
 _HELD_OUT = 8
+_LENGTHS = {"length": range(23, 31), "longer": range(31, 46), "deeper": range(31, 46)}
+"""Numbers of words in the splits that have other ones than training."""
 # the numbers of nouns between subject and verb in sentences with at most one attractor, to choose
 # from
 _BETWEEN = (0, 1, 1, 1, 2, 2, 3, 4)
@@ -110,22 +110,16 @@ def generate(
     sizes = {"test": test, "valid": valid, "train": settings.pairs if train is None else train}
     assert min(sizes.values()) >= 0, sizes
     used_sources: set[str] = set()
-    parts = {}
-    for part, size in sizes.items():
-        splits, depth = (SPLITS, 0) if part == "test" else (SPLITS[:1], settings.depth)
-        drawn = partial(_example, _random(seed, part), settings, partial(_fits, depth=depth))
-        parts[part] = list(_new_examples(drawn, _label_cycle(splits, size), used_sources))
-    return {part: parts[part] for part in ("train", "valid", "test")}
+    parts = {
+        part: list(_new_examples(seed, part, size, settings, used_sources))
+        for part, size in sizes.items()
+    }
+    return dict(reversed(parts.items()))
 
 
 def generate_hard(seed: int = 1, size: int = 600, settings: ControlledRecipe = USUAL) -> Parts:
     """Generate the hard test set; all of its sentences are longer than those of `generate`."""
-    drawn = partial(_example, _random(seed, "hard"), settings, _fits_hard)
-    return {"hard": list(_new_examples(drawn, _label_cycle(HARD_SPLITS, size), set()))}
-
-
-def _random(seed: int, part: str) -> Random:
-    return Random(int.from_bytes(hashlib.sha256(f"{seed} {part}".encode()).digest()[:8], "big"))
+    return {"hard": list(_new_examples(seed, "hard", size, settings, set()))}
 
 
 def write_corpus(folder: Path, examples: Parts) -> None:
@@ -150,8 +144,8 @@ def write_corpus(folder: Path, examples: Parts) -> None:
                 ]
                 texts["labels.tsv"] = ["\t".join(LABELS) + "\n", *rows]
             for name, lines in texts.items():
-                path = folder / f"{part}.{name}"
-                path.write_text("".join(lines), encoding="utf-8", newline="\n")
+                text = "".join(lines)
+                (folder / f"{part}.{name}").write_text(text, encoding="utf-8", newline="\n")
 
 
 def is_held_out(combination: Pair) -> bool:
@@ -177,32 +171,34 @@ def _label_cycle(splits: Texts, size: int) -> Iterator[_Labels]:
         yield _Labels(splits[split], PHENOMENA[phenomenon], counts[turn % len(counts)])
 
 
-_Fits = Callable[[english.Node, _Labels], bool]
-"""Checks whether the tree of a sentence has the length, the depth and the words that its labels
-promise."""
-
-
 def _new_examples(
-    drawn: Callable[[_Labels], ControlledExample | None],
-    all_labels: Iterator[_Labels],
-    used_sources: set[str],
+    seed: int, part: str, size: int, settings: ControlledRecipe, used_sources: set[str]
 ) -> Iterator[ControlledExample]:
-    """Draw sentences until there is a new one for all labels."""
-    for labels in all_labels:
-        while not (example := drawn(labels)) or example.source in used_sources:
+    """Draw sentences of a part until there is a new one for all labels."""
+    splits, depth = {"test": (SPLITS, 0), "hard": (HARD_SPLITS, TRAINED_DEPTH)}.get(
+        part, (SPLITS[:1], settings.depth)
+    )
+    digest = hashlib.sha256(f"{seed} {part}".encode()).digest()
+    random = Random(int.from_bytes(digest[:8], "big"))
+    for labels in _label_cycle(splits, size):
+        while (
+            not (example := _example(random, settings, labels, depth))
+            or example.source in used_sources
+        ):
             pass
         used_sources.add(example.source)
         yield example
 
 
 def _example(
-    random: Random, settings: ControlledRecipe, fits: _Fits, labels: _Labels
+    random: Random, settings: ControlledRecipe, labels: _Labels, depth: int
 ) -> ControlledExample | None:
+    """Draw a sentence; None if it is not as its labels promise."""
     meaning = draw(random, _plan(random, labels), nouns(settings.lexicon))
     if meaning is None:
         return None
     root = english.tree(meaning, partial(restyle, settings=settings, random=random))
-    if attractors(root) != labels.attractors or not fits(root, labels):
+    if attractors(root) != labels.attractors or not _fits(root, labels.split, depth):
         return None
     source, parse = english.text_and_parse(root)
     return ControlledExample(
@@ -216,26 +212,19 @@ def _example(
     )
 
 
-def _fits(root: english.Node, labels: _Labels, *, depth: int) -> bool:
-    words = len(root.in_order())
+def _fits(root: english.Node, split: str, depth: int) -> bool:
+    """Check whether a sentence has the length, the words and the depth of a split.
+
+    depth: arcs below the root, which only a `deeper` sentence has more of; 0 sets no limit.
+    """
     return (
-        words <= LONGEST
-        and (words > TRAINED_WORDS) == (labels.split == "length")
-        and (not depth or _depth(root) <= depth)
-        and any(map(is_held_out, combinations(root))) == (labels.split == "combination")
+        len(root.in_order()) in _LENGTHS.get(split, range(TRAINED_WORDS + 1))
+        and any(map(is_held_out, combinations(root))) == (split == "combination")
+        and (
+            depth == 0
+            or any(depths(english.text_and_parse(root)[1].parents) > depth) == (split == "deeper")
+        )
     )
-
-
-def _fits_hard(root: english.Node, labels: _Labels) -> bool:
-    return (
-        LONGEST < len(root.in_order()) <= LONGEST_HARD
-        and not any(map(is_held_out, combinations(root)))
-        and (_depth(root) > TRAINED_DEPTH) == (labels.split == "deeper")
-    )
-
-
-def _depth(root: english.Node) -> int:
-    return int(depths(english.text_and_parse(root)[1].parents).max(initial=0))
 
 
 def _plan(random: Random, labels: _Labels) -> SentencePlan:

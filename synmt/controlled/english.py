@@ -3,7 +3,7 @@ English EWT."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,21 +111,21 @@ def _clause(clause: Clause, relation: str, antecedent: NounPhrase | None = None)
         conjunct = _predicate(other, clause.tense, plural, "conj")
         conjunct.before.append(Node("and", "CCONJ", "cc"))
         verb.after.append(conjunct)
-    _add_subordinate(verb, clause.subordinate)
+    if clause.subordinate:
+        node = _subordinate(clause.subordinate)
+        if clause.subordinate.fronted:
+            node.after.append(Node(",", "PUNCT", "punct"))
+            verb.before.insert(0, node)
+        else:
+            verb.after.append(node)
     return verb
 
 
-def _add_subordinate(verb: Node, subordinate: SubordinateClause | None) -> None:
-    if subordinate is None:
-        return
+def _subordinate(subordinate: SubordinateClause) -> Node:
     relation = "ccomp" if subordinate.conjunction == "that" else "advcl"
     node = _clause(subordinate.clause, relation)
     node.before.insert(0, Node(subordinate.conjunction, "SCONJ", "mark"))
-    if subordinate.fronted:
-        node.after.append(Node(",", "PUNCT", "punct"))
-        verb.before.insert(0, node)
-    else:
-        verb.after.append(node)
+    return node
 
 
 def _predicate(predicate: Predicate, tense: Tense, plural: bool, relation: str) -> Node:
@@ -209,28 +209,28 @@ class FiniteVerb:
     plural: bool
     attractors: int
 
-    def forms(self, *, plural: bool) -> list[str]:
-        """List the German finite forms in a number: in a main clause, and at the end of a clause if
-        it differs."""
-        form = finite(self.verb, self.tense, plural)
-        is_separable = bool(self.verb.prefix) and self.tense not in _AUXILIARIES
-        return [form, self.verb.prefix + form] if is_separable else [form]
+    def other_forms(self) -> dict[str, str]:
+        """Map the German finite forms, in a main clause and at the end of a clause, to those in the
+        other number."""
+        right = finite(self.verb, self.tense, self.plural)
+        wrong = finite(self.verb, self.tense, not self.plural)
+        prefix = "" if self.tense in _AUXILIARIES else self.verb.prefix
+        return {right: wrong, prefix + right: prefix + wrong}
 
 
 def finite_verbs(root: Node) -> list[FiniteVerb]:
     """Find the verbs that agree with a subject, in the order of the sentence."""
     nodes = root.in_order()
     verbs = []
-    for verb, heads in sorted(_subjects(root), key=lambda pair: nodes.index(pair[0])):
+    for verb, heads in sorted(_subjects(root, []), key=lambda pair: nodes.index(pair[0])):
         agreeing = verb.child("aux") or verb
         # "can sing and laugh": the second verb is an infinitive
         if agreeing.tense:
             plural = heads[0].plural or len(heads) > 1
             between = nodes[nodes.index(heads[0]) + 1 : nodes.index(agreeing)]
             differing = sum(
-                node.tag == "NOUN" and node.plural != plural
+                node.tag == "NOUN" and node.plural != plural and node not in heads
                 for node in between
-                if node not in heads
             )
             verbs.append(FiniteVerb(verb.entry, agreeing.tense, plural, differing))
     return verbs
@@ -244,32 +244,22 @@ def attractors(root: Node) -> int:
 def combinations(root: Node) -> frozenset[tuple[str, str]]:
     """Collect the pairs (subject noun, verb) of all clauses, in English."""
     return frozenset(
-        (noun.entry.english, verb.entry.name) for verb, heads in _subjects(root) for noun in heads
+        (noun.entry.english, verb.entry.name)
+        for verb, heads in _subjects(root, [])
+        for noun in heads
     )
 
 
-def _subjects(root: Node) -> list[tuple[Node, list[Node]]]:
-    """Pair every verb with the nouns that head its subject."""
-    pairs: list[tuple[Node, list[Node]]] = []
+def _subjects(node: Node, heads: list[Node]) -> Iterator[tuple[Node, list[Node]]]:
+    """Pair every verb with the nouns that head its subject.
 
-    def visit(node: Node, antecedent: Node | None, shared: list[Node]) -> None:
-        heads: list[Node] = []
-        if node.tag == "VERB":
-            heads = _heads(node.child("nsubj"), antecedent) or shared
-            assert heads, node
-            pairs.append((node, heads))
-        for child in node.before + node.after:
-            visit(child, node if child.relation == "acl:relcl" else None, heads)
-
-    visit(root, None, [])
-    return pairs
-
-
-def _heads(subject: Node | None, antecedent: Node | None) -> list[Node]:
-    if subject is None:
-        return []
-    if subject.tag == "PRON":
-        assert antecedent
-        return [antecedent]
-    conjunct = subject.child("conj")
-    return [subject, conjunct] if conjunct else [subject]
+    heads: those of a verb without a noun as its subject: of the verb before it, or the antecedent.
+    """
+    if node.tag == "VERB":
+        subject = node.child("nsubj")
+        if subject and subject.tag == "NOUN":
+            heads = [noun for noun in (subject, subject.child("conj")) if noun]
+        assert heads, node
+        yield node, heads
+    for child in node.before + node.after:
+        yield from _subjects(child, [node] if child.relation == "acl:relcl" else heads)

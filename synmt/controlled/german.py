@@ -3,8 +3,6 @@ number."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from synmt.controlled.lexicon import ADVERBS, CONJUNCTIONS, Case, Noun, Verb
 from synmt.controlled.meaning import (
     Clause,
@@ -33,13 +31,14 @@ _ENDINGS: dict[str, dict[Case, str]] = {
 }
 _DECLENSION = {"the": "dies", "this": "dies", "a": "ein", "my": "ein", "two": "zwei"}
 _STEMS = {"this": "dies", "a": "ein", "my": "mein"}
-_MODALS = {
+_AUXILIARIES = {
+    "haben": ("hatte", "hatten"),
+    "sein": ("war", "waren"),
     "can": ("kann", "können"),
     "must": ("muss", "müssen"),
     "will": ("wird", "werden"),
     "could": ("konnte", "konnten"),
 }
-_PLUPERFECT = {"haben": ("hatte", "hatten"), "sein": ("war", "waren")}
 _CONTRACTIONS = {("in", "dem"): "im", ("bei", "dem"): "beim"}
 
 
@@ -62,27 +61,20 @@ def _text(words: list[str]) -> str:
     return text[0].upper() + text[1:]
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The words of a predicate: the finite verb, those in the middle of the clause, and those at
-    its end."""
-
-    finite: str
-    middle: list[str]
-    tail: list[str]
-
-
 def _main(clause: Clause, *, inverted: bool) -> list[str]:
     """Build a main clause: the finite verb is second; prefix, infinitive or participle are last."""
     assert clause.subject
     plural = clause.subject.agrees_as_plural
     subject = noun_phrase(clause.subject, "nominative")
-    first, *others = (_parts(predicate, clause.tense, plural) for predicate in clause.predicates)
-    words = [first.finite, *subject] if inverted else [*subject, first.finite]
-    words += first.middle + first.tail
-    for parts in others:
-        verb = [parts.finite] if _is_simple(clause.tense) else []
-        words += ["und", *verb, *parts.middle, *parts.tail]
+    first, *others = clause.predicates
+    form = finite(first.verb, clause.tense, plural)
+    words = [form, *subject] if inverted else [*subject, form]
+    words += _middle(first) + _tail(first.verb, clause.tense)
+    for other in others:
+        words.append("und")
+        if _is_simple(clause.tense):
+            words.append(finite(other.verb, clause.tense, plural))
+        words += _middle(other) + _tail(other.verb, clause.tense)
     return words + _extraposed(clause)
 
 
@@ -91,16 +83,16 @@ def _final(clause: Clause, first: str, *, plural: bool = False) -> list[str]:
 
     plural: the number of the first word, if that is the subject.
     """
-    words, finite = [first], ""
+    words, form = [first], ""
     if clause.subject:
         words += noun_phrase(clause.subject, "nominative")
         plural = clause.subject.agrees_as_plural
     for index, predicate in enumerate(clause.predicates):
-        parts = _parts(predicate, clause.tense, plural)
-        finite = parts.finite
-        verb = [predicate.verb.prefix + finite] if _is_simple(clause.tense) else parts.tail
-        words += ["und"] * (index > 0) + parts.middle + verb
-    return words + [finite] * (not _is_simple(clause.tense)) + _extraposed(clause)
+        verb = predicate.verb
+        form = finite(verb, clause.tense, plural)
+        tail = [verb.prefix + form] if _is_simple(clause.tense) else _tail(verb, clause.tense)
+        words += ["und"] * (index > 0) + _middle(predicate) + tail
+    return words + [form] * (not _is_simple(clause.tense)) + _extraposed(clause)
 
 
 def _extraposed(clause: Clause) -> list[str]:
@@ -120,15 +112,16 @@ def _relative(relative: RelativeClause, antecedent: NounPhrase) -> list[str]:
     return [",", *_final(clause, pronoun, plural=antecedent.plural), ","]
 
 
-def _parts(predicate: Predicate, tense: Tense, plural: bool) -> _Parts:
-    middle: list[str] = []
+def _middle(predicate: Predicate) -> list[str]:
+    """List the words between the two parts of a verb."""
+    words: list[str] = []
     if predicate.recipient:
-        middle += noun_phrase(predicate.recipient, "dative")
+        words += noun_phrase(predicate.recipient, "dative")
     if predicate.object:
-        middle += noun_phrase(predicate.object, object_case(predicate.verb))
+        words += noun_phrase(predicate.object, object_case(predicate.verb))
     if predicate.place:
-        middle += _preposition_phrase(predicate.place)
-    return _Parts(finite(predicate.verb, tense, plural), middle, _tail(predicate.verb, tense))
+        words += _preposition_phrase(predicate.place)
+    return words
 
 
 def object_case(verb: Verb) -> Case:
@@ -147,8 +140,7 @@ def finite(verb: Verb, tense: Tense, plural: bool) -> str:
     if tense == "past":
         ending = "n" if verb.preterite.endswith("e") else "en"
         return verb.preterite + ending * plural
-    pair = _PLUPERFECT[verb.auxiliary] if tense == "pluperfect" else _MODALS[tense]
-    return pair[plural]
+    return _AUXILIARIES[verb.auxiliary if tense == "pluperfect" else tense][plural]
 
 
 def _tail(verb: Verb, tense: Tense) -> list[str]:

@@ -13,10 +13,10 @@ correct translation:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from synmt.controlled.lexicon import (
     ADJECTIVES,
@@ -112,7 +112,7 @@ class _Drawing:
         self.plan = plan
         self.nouns = nouns
         self.world: Tense = "past" if self.chance(0.5) else "present"
-        self.used: set[str] = set()
+        self.used: set[Any] = set()
 
     def sentence(self) -> Sentence:
         """Draw the sentence of the plan."""
@@ -128,7 +128,7 @@ class _Drawing:
         planned = self.chance(0.5) and conjunction != "that"
         if conjunction == "that":
             verb = self.verb("p", lambda verb: verb.pattern == "clause")
-            subject = self.subject("p", planned=False)
+            subject = self.noun_phrase("p")
             main = Clause(subject, self.tense(simple=True), (Predicate(verb),))
         else:
             main = self.clause(planned=planned, simple=simple)
@@ -137,38 +137,28 @@ class _Drawing:
         return replace(main, subordinate=SubordinateClause(conjunction, inner, fronted))
 
     def clause(self, *, planned: bool, simple: bool = False) -> Clause:
-        """Draw a clause with a subject."""
-        if planned and self.plan.phenomenon == "coordination":
-            return (
-                self.paired_subjects(simple) if self.chance(0.6) else self.paired_predicates(simple)
-            )
+        """Draw a clause with a subject; a planned coordination has two subjects or two
+        predicates."""
+        paired = planned and self.plan.phenomenon == "coordination"
+        paired_subjects = paired and self.chance(0.6)
         kinds = self.choose("pppa")
-        subject = self.subject(kinds, planned=planned)
-        return Clause(subject, self.tense(simple=simple), (self.predicate(kinds, planned=planned),))
-
-    def paired_subjects(self, simple: bool) -> Clause:
-        """Draw a clause whose subject is a pair of nouns; the chain of nouns follows the second
-        one."""
-        kinds = self.choose("pppa")
-        first = self.noun_phrase(kinds)
-        second = self.noun_phrase(kinds, chain=self.numbers(True), style="prepositions")
-        subject = replace(first, second=second)
-        return Clause(subject, self.tense(simple=simple), (self.predicate(kinds),))
-
-    def paired_predicates(self, simple: bool) -> Clause:
-        """Draw a clause with two predicates of one subject."""
-        kinds = self.choose("pppa")
-        subject = self.subject(kinds, planned=True)
+        if paired_subjects:
+            # the chain of nouns follows the second one
+            first = self.noun_phrase(kinds)
+            second = self.noun_phrase(kinds, chain=self.numbers(True), style="prepositions")
+            subject = replace(first, second=second)
+        else:
+            subject = self.planned_subject(kinds) if planned else self.noun_phrase(kinds)
         tense = self.tense(simple=simple)
+        if not paired or paired_subjects:
+            return Clause(subject, tense, (self.predicate(kinds, planned=planned),))
         # in German, two participles may need two auxiliaries
         tense = "past" if tense == "pluperfect" else tense
         # the second predicate would belong to a relative clause at the end of the first one
         return Clause(subject, tense, (self.predicate(kinds, plain=True), self.predicate(kinds)))
 
-    def subject(self, kinds: str, *, planned: bool) -> NounPhrase:
-        """Draw a subject; that of the planned clause has the chain of nouns."""
-        if not planned:
-            return self.noun_phrase(kinds)
+    def planned_subject(self, kinds: str) -> NounPhrase:
+        """Draw the subject of the planned clause, which has the chain of nouns."""
         plural = self.chance(0.5)
         style = _STYLES.get(self.plan.phenomenon, "any")
         return self.noun_phrase(kinds, plural=plural, chain=self.numbers(plural), style=style)
@@ -236,42 +226,25 @@ class _Drawing:
         chain: for each noun inside it, whether it is plural.
         style: how the first of them is joined.
         """
-        noun = self.noun(kinds)
+        noun = self.unused(self.nouns, lambda word: _meet(word.kinds, kinds))
         plural = self.chance(0.5) if plural is None else plural
         determiner = self.choose(_DETERMINERS[plural] + ("my",) * ("k" in noun.kinds))
-        fitting = [
-            adjective
-            for adjective in ADJECTIVES
-            if self.fits(adjective.english, adjective.kinds, noun.kinds)
-        ]
         # adjectives show cases
         rate = 0.6 if self.plan.phenomenon == "case" else self.plan.rich
-        adjective = self.choose(fitting) if self.chance(rate) else None
-        if adjective:
-            self.used.add(adjective.english)
+        adjective = None
+        if self.chance(rate):
+            adjective = self.unused(ADJECTIVES, lambda word: _meet(word.kinds, noun.kinds))
         return NounPhrase(noun, plural, determiner, adjective, self.modifiers(noun, chain, style))
 
-    def noun(self, kinds: str) -> Noun:
-        """Draw an unused noun."""
-        noun = self.choose([n for n in self.nouns if self.fits(n.english, n.kinds, kinds)])
-        self.used.add(noun.english)
-        return noun
+    def unused(self, words: Iterable[Item], is_right: Callable[[Item], bool]) -> Item:
+        """Draw an unused word that is right here."""
+        word = self.choose([word for word in words if word not in self.used and is_right(word)])
+        self.used.add(word)
+        return word
 
     def verb(self, subject: str, is_right: Callable[[Verb], bool]) -> Verb:
         """Draw an unused verb that a subject of these kinds can have, and that is right here."""
-        verb = self.choose(
-            [
-                verb
-                for verb in VERBS
-                if self.fits(verb.name, verb.subjects, subject) and is_right(verb)
-            ]
-        )
-        self.used.add(verb.name)
-        return verb
-
-    def fits(self, name: str, kinds: str, allowed: str) -> bool:
-        """Check whether a word is unused and of one of the allowed kinds."""
-        return name not in self.used and not set(allowed).isdisjoint(kinds)
+        return self.unused(VERBS, lambda verb: _meet(verb.subjects, subject) and is_right(verb))
 
     def modifiers(self, noun: Noun, chain: Sequence[bool], style: Style) -> Modifiers:
         """Draw the modifiers of a noun that contain a chain of nouns."""
@@ -300,10 +273,7 @@ class _Drawing:
         self, noun: Noun, chain: Sequence[bool], style: Style
     ) -> PrepositionPhrase:
         """Draw a preposition phrase that can follow a noun."""
-        preposition = self.choose(
-            [p for p in PREPOSITIONS if self.fits(p.english, p.before, noun.kinds)]
-        )
-        self.used.add(preposition.english)
+        preposition = self.unused(PREPOSITIONS, lambda word: _meet(word.before, noun.kinds))
         return self.joined(preposition, chain[0], chain[1:], style)
 
     def joined(
@@ -317,7 +287,7 @@ class _Drawing:
 
     def relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
         """Draw a relative clause; a thing is always its object."""
-        if any(kind in "pa" for kind in noun.kinds) and self.chance(0.5):
+        if _meet("pa", noun.kinds) and self.chance(0.5):
             return self.subject_relative(noun, chain)
         return self.object_relative(noun, chain)
 
@@ -338,10 +308,13 @@ class _Drawing:
         verb = self.verb(
             kinds,
             lambda verb: (
-                verb.pattern in ("accusative", "dative")
-                and self.fits(verb.name, verb.objects, noun.kinds)
+                verb.pattern in ("accusative", "dative") and _meet(verb.objects, noun.kinds)
             ),
         )
         # a second relative clause between this subject and its verb would be hard to read
         subject = self.noun_phrase(kinds, plural=chain[0], chain=chain[1:], style="prepositions")
         return RelativeClause(Clause(subject, self.tense(), (Predicate(verb),)))
+
+
+def _meet(kinds: str, others: str) -> bool:
+    return not set(kinds).isdisjoint(others)

@@ -16,7 +16,7 @@ Case = Literal["nominative", "accusative", "dative"]
 Pattern = Literal["alone", "accusative", "dative", "both", "clause"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Noun:
     """A noun: its forms in both languages, its gender (m, f, n), its kinds.
 
@@ -38,7 +38,7 @@ class Noun:
         return "p" in self.kinds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Verb:
     """A verb: its forms in both languages, and the kinds of its subjects and objects.
 
@@ -70,7 +70,7 @@ class Verb:
         return f"{self.base} {self.particle}".strip()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Adjective:
     """An adjective: English, the German stem, the kinds of nouns that it can describe."""
 
@@ -79,7 +79,7 @@ class Adjective:
     kinds: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Preposition:
     """A preposition: its German case, the kinds of nouns before it (none: it modifies verbs) and
     after it."""

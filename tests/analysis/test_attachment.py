@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from each import of_seeds
 from full_stop import with_full_stop
 from small import random_tree
 
@@ -29,9 +30,8 @@ def test_punctuation_is_recognised_by_relation_or_tag(relation, tag):
     assert not_punctuation(parse).tolist() == [True] * 5 + [False]
 
 
-def drawn(seed):
+def drawn(random):
     """Sample gold trees with tags, and other trees of the same words."""
-    random = np.random.default_rng(seed)
     gold = [MONKEY]
     for words in random.integers(1, 9, 6):
         tags = random.choice(TAGS, words).tolist()
@@ -50,9 +50,9 @@ def counted(trees, gold):
                 yield relation, directed, directed or reverse
 
 
-@pytest.mark.parametrize("seed", range(15))
-def test_shares_equal_a_count_word_by_word(seed):
-    trees, gold = drawn(seed)
+@of_seeds(15)
+def test_shares_equal_a_count_word_by_word(random):
+    trees, gold = drawn(random)
     found, words = compare_trees(trees, gold), list(counted(trees, gold))
     assert found.words == len(words)
     assert found.da.low <= found.da.value <= found.da.high
@@ -78,9 +78,9 @@ def test_chains_skip_punctuation():
     assert branching(parse, "right").tolist() == [0, -1, 0, 2, -1, -1]
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_rules_equal_a_count_word_by_word(seed):
-    trees, gold = drawn(seed)
+@of_seeds(10)
+def test_rules_equal_a_count_word_by_word(random):
+    trees, gold = drawn(random)
     trees[0] = np.where([True, *[False] * 5], -1, MONKEY.parents)
     found, seen = count_rules(trees, gold), Counter()
     for parents, parse in zip(trees, gold, strict=True):

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from cases import cases
 from refusing import assert_refused
-from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
+from small_run import LSTM, PASCAL, SIZE, TEXT, load_run
 from tiny import chain_of
 
 from synmt.analysis.attention.heads import KINDS, AttentionMap, heads_of, read_map
@@ -16,7 +16,6 @@ from synmt.analysis.attention.report import LEAST, draw_maps
 from synmt.analysis.attention.statistics import measure_heads, measure_self_heads
 from synmt.analysis.forward_passes import ParsedText, run_forward
 from synmt.data.vocabulary import word_of
-from synmt.decode.translator import Translator
 from synmt.model.heads import Head
 from synmt.syntax.parse import flat_parse
 
@@ -33,7 +32,7 @@ def load(tmp_path_factory):
         key = str((variants, model))
         if key not in loaded:
             folder = tmp_path_factory.mktemp("runs") / "run"
-            loaded[key] = Translator.load(make_run(folder, *variants, model=model))
+            loaded[key] = load_run(folder, *variants, model=model)
         return loaded[key]
 
     return load

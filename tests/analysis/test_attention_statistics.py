@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from refusing import assert_fails
 from small import MONKEY, MONKEY_WORD_OF, random_tree
-from small_run import PASCAL, TEXT, make_run
+from small_run import PASCAL, TEXT, load_run
 
 from synmt.analysis.attention.heads import heads_of
 from synmt.analysis.attention.statistics import (
@@ -24,7 +24,6 @@ from synmt.analysis.attention.statistics import (
     usual_offset,
 )
 from synmt.analysis.forward_passes import ParsedText
-from synmt.decode.translator import Translator
 from synmt.model.heads import Head
 from synmt.syntax.parse import flat_parse
 
@@ -168,7 +167,7 @@ def test_a_text_without_sentences_is_an_error():
 @pytest.mark.journey
 @pytest.mark.parametrize("kind", ["source", "target", "cross"])
 def test_statistics_of_a_sentence_do_not_depend_on_its_batch(tmp_path, kind):
-    translator = Translator.load(make_run(tmp_path / "run", PASCAL))
+    translator = load_run(tmp_path / "run", PASCAL)
     heads, side = heads_of(translator.model, kind), "source" if kind == "source" else "target"
 
     def looks(sources, targets):

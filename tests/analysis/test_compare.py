@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import sacrebleu
+from each import of_seeds
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
@@ -104,9 +105,8 @@ def test_tables_and_page_have_every_system():
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("seed", range(10))
-def test_the_largest_gains_and_losses_are_shown(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(10)
+def test_the_largest_gains_and_losses_are_shown(random):
     words = ["Affe", "Hund", "Katze", "isst"]
     a, b = ([" ".join(random.choice(words, size=3)) for _ in REFERENCE] for _ in range(2))
     ours, theirs = (
@@ -138,18 +138,16 @@ def test_words_are_split_at_punctuation_and_chinese_at_every_character():
     assert words(" ") == words("") == []
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_no_more_words_are_right_than_the_reference_has(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(10)
+def test_no_more_words_are_right_than_the_reference_has(random):
     line, reference = (random.choice(list("abc"), size=8).tolist() for _ in range(2))
     kinds = classify_words(" ".join(line), "", " ".join(reference))
     found = Counter(word for word, kind in zip(line, kinds, strict=True) if kind == "right")
     assert found == Counter(line) & Counter(reference)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_stretches_together_are_the_line(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(20)
+def test_stretches_together_are_the_line(random):
     line, other, reference = (
         "".join(random.choice(list("ab ,。"), size=random.integers(0, 15))) for _ in range(3)
     )

@@ -2,7 +2,7 @@
 
 import pytest
 from refusing import assert_refused
-from small_run import LSTM, TEXT, make_run
+from small_run import LSTM, TEXT, load_run, make_run
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.decode.translator import Translator
@@ -14,13 +14,13 @@ TARGETS = [TEXT[3], "Ein Hund", "", "Ein Hund", TEXT[4], TEXT[5]]
 
 @pytest.fixture(scope="module")
 def transformer(tmp_path_factory):
-    return Translator.load(make_run(tmp_path_factory.mktemp("runs") / "plain", max_pieces=12))
+    return load_run(tmp_path_factory.mktemp("runs") / "plain", max_pieces=12)
 
 
 @pytest.fixture(scope="module")
 def lstm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "sa"
-    return Translator.load(make_run(folder, {"name": "latent_tree"}, model=LSTM))
+    return load_run(folder, {"name": "latent_tree"}, model=LSTM)
 
 
 def test_pairs_with_a_source_come_longest_first_cut_to_the_maximum_length(transformer):

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from each import of_seeds
 from pages import HOSTILE, Reader
 from refusing import assert_fails, assert_refused
 from small import MONKEY, MONKEY_SPANS
-from small_run import LSTM, TEXT, make_run
+from small_run import LSTM, TEXT, load_run
 
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.gates.norms import (
@@ -23,7 +24,6 @@ from synmt.analysis.gates.report import gate_facts, words_as_html
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import BOS
 from synmt.decode.explanation import word_norms
-from synmt.decode.translator import Translator
 from synmt.syntax.parse import Parse, flat_parse
 
 
@@ -54,9 +54,8 @@ def test_a_word_has_the_mean_of_its_pieces_and_one_without_a_piece_has_no_norm()
     np.testing.assert_equal(norms, [0.3, 0.5, np.nan])
 
 
-def drawn(seed):
+def drawn(random):
     """Sample sentences of one to nine words; some words have no norm, some equal norms."""
-    random = np.random.default_rng(seed)
     made = []
     for line in range(1, 13):
         tags = random.choice(["DET", "NOUN", "VERB", "PUNCT"], int(random.integers(1, 10)))
@@ -67,9 +66,9 @@ def drawn(seed):
 
 
 @pytest.mark.parametrize("without", ["", "PUNCT"], ids=["all words", "without punctuation"])
-@pytest.mark.parametrize("seed", range(6))
-def test_the_table_equals_one_counted_word_by_word(seed, without):
-    sentences = drawn(seed)
+@of_seeds(6)
+def test_the_table_equals_one_counted_word_by_word(random, without):
+    sentences = drawn(random)
     pairs = [zip(one.tags, one.norms.tolist(), strict=True) for one in sentences]
     real = [[p for p in one if not math.isnan(p[1]) and p[0] != without] for one in pairs]
     real = [words for words in real if words]
@@ -129,7 +128,7 @@ def norms_step_by_step(system, source, target):
 @pytest.mark.parametrize("attention", ["shared", "separate"])
 def test_each_word_has_the_gate_of_the_step_that_predicts_it(tmp_path, reported, attention):
     variant = {"name": "latent_tree", "attention": attention}
-    system = Translator.load(make_run(tmp_path / "run", variant, model=LSTM, max_pieces=40))
+    system = load_run(tmp_path / "run", variant, model=LSTM, max_pieces=40)
     check_gates(system, "runs/sa")
     sources = ["Ein Hund", TEXT[3], "", TEXT[4], " ".join(TEXT), "Der Affe"]
     targets = [" ".join(TEXT), TEXT[0], "a banana", TEXT[1], "A dog", ""]
@@ -147,7 +146,7 @@ def test_each_word_has_the_gate_of_the_step_that_predicts_it(tmp_path, reported,
 
 @pytest.mark.parametrize("variants", [(), ({"name": "latent_tree", "sets": 1},)])
 def test_an_lstm_with_one_set_has_no_gates(tmp_path, variants):
-    system = Translator.load(make_run(tmp_path / "run", *variants, model=LSTM))
+    system = load_run(tmp_path / "run", *variants, model=LSTM)
     assert_refused(
         r"runs/one: this model has no gates.*latent_tree", check_gates, system, "runs/one"
     )

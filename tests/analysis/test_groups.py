@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scored import METRIC, halves, labelled, random_parses, score_system, some_systems, tree
+from notation import tree
+from scored import METRIC, halves, labelled, random_parses, score_system, some_systems
 
 from synmt.analysis.groups import trees
 from synmt.analysis.groups.grouping import PAPERS, by_length, count_units

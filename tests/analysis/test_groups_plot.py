@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from fitting import cut_off
+from notation import tree
 from refusing import assert_fails
-from scored import labelled, some_systems, tree
+from scored import labelled, some_systems
 
 from synmt.analysis.groups.grouping import by_length
 from synmt.analysis.groups.results import draw_results, tabulate

@@ -9,13 +9,12 @@ import pytest
 import torch
 from refusing import assert_refused
 from small import MONKEY, MONKEY_SPANS, MONKEY_WORD_OF, small_model
-from small_run import PASCAL, TEXT, make_run
+from small_run import PASCAL, TEXT, load_run
 
 from synmt.analysis import forward_passes
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, run_forward
 from synmt.analysis.trees.induced import induce_trees
 from synmt.data.vocabulary import word_of
-from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
 from synmt.model.capture import Activations
 from synmt.model.heads import Head, head_weights, tree_heads
@@ -142,7 +141,7 @@ def test_a_model_without_such_trees_is_refused_with_advice(variants, model, side
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_every_head_of_a_run_gives_the_tree_of_its_weights(tmp_path, side):
-    translator = Translator.load(make_run(tmp_path / "run", DBSA, max_pieces=40))
+    translator = load_run(tmp_path / "run", DBSA, max_pieces=40)
     sources = ["A dog sees the two cats.", "", "The boy", TEXT[0], " ".join(TEXT)]
     targets = ["Ein Hund sieht die Katzen.", "Ein", "  ", TEXT[3], "Ein"]
     gold = list(map(flat_parse, sources if side == "source" else targets))

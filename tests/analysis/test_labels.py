@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import cases
 from refusing import assert_fails, assert_refused
 
 from synmt.analysis.groups.grouping import (
@@ -48,9 +49,8 @@ split!=(empty) => 1110
 """
 
 
-@pytest.mark.parametrize("case", CHOSEN.strip().splitlines())
-def test_sentences_are_chosen_by_all_conditions_on_their_labels(case):
-    conditions, expected = case.split(" => ")
+@pytest.mark.parametrize(("conditions", "expected"), cases(CHOSEN))
+def test_sentences_are_chosen_by_all_conditions_on_their_labels(conditions, expected):
     found = choose_sentences(SPLITS, conditions.split())
     assert "".join(map(str, found.astype(int))) == expected
 
@@ -64,9 +64,8 @@ split=length attractors=2 => no test sentence has split=length and attractors=2
 """
 
 
-@pytest.mark.parametrize("case", NOTHING.strip().splitlines())
-def test_a_condition_that_chooses_nothing_is_refused(case):
-    conditions, message = case.split(" => ")
+@pytest.mark.parametrize(("conditions", "message"), cases(NOTHING))
+def test_a_condition_that_chooses_nothing_is_refused(conditions, message):
     assert_refused(message, choose_sentences, SPLITS, conditions.split())
 
 

@@ -3,6 +3,7 @@ compare-mt 0.2.10."""
 
 import numpy as np
 import pytest
+from each import of_seeds
 from word_texts import REFERENCE, A, B, random_lines
 
 from synmt.analysis.words.ngrams import compare_ngrams, count_ngrams, count_right
@@ -37,9 +38,8 @@ def right_in_one_sentence(hypothesis, reference, ngram):
     return min(counts)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_counts_are_those_of_every_sentence_and_means_over_seeds(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(3)
+def test_counts_are_those_of_every_sentence_and_means_over_seeds(random):
     reference, *texts = (random_lines(random, 15) for _ in range(4))
     a, b = texts[:2], texts[2:]
     more, less = compare(a, b, reference, top=10**6)

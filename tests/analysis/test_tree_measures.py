@@ -7,6 +7,7 @@ import pytest
 from refusing import assert_fails
 from scored import random_parses, walk
 from small import random_tree
+from walks import way_up
 
 from synmt.analysis.groups.trees import (
     arity,
@@ -40,21 +41,14 @@ def test_measures_are_those_of_walks_from_each_word_to_the_root(seed):
         assert arity(parse) == max(most, default=0)
         over = [
             any(
-                parents[child] not in above(parse, word) for word in between(parents, child, counts)
+                parents[child] not in way_up(parents, word)
+                for word in between(parents, child, counts)
             )
             for child in children
         ]
         assert crossings(parse) == sum(over)
         found[any(over)] += 1
     assert min(found.values()) > 3
-
-
-def above(parse, word):
-    """List the words on the way from a word to the root."""
-    way = [word]
-    while parse.parents[way[-1]] != way[-1]:
-        way.append(parse.parents[way[-1]])
-    return way
 
 
 def between(parents, child, counts):

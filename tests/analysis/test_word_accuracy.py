@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from cases import cases
+from each import of_seeds
 from word_texts import PAIRS, REFERENCE, SOURCE, A, B, random_lines, texts_of
 
 from synmt.analysis.groups.results import FEW_SENTENCES
@@ -56,9 +57,8 @@ def test_copies_of_a_word_match_in_their_order_and_no_more_than_the_reference_ha
     assert match_words(cut([""]), cut([""])).tolist() == []
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_matches_are_those_of_bags_of_words(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(5)
+def test_matches_are_those_of_bags_of_words(random):
     references, hypotheses = random_lines(random, 30), random_lines(random, 30)
     matches = match_words(cut(hypotheses), cut(references))
     bags = ([Counter(line.split()) for line in lines] for lines in (hypotheses, references))

@@ -14,6 +14,7 @@ from functools import partial
 from unittest.mock import Mock
 
 import pytest
+from cases import cases
 from clusters import FiledParser, LocalCluster, wait_for, worker_of
 from preparing import CHAIN, corpus_of, recipe_of, trees_for
 from refusing import assert_fails
@@ -277,14 +278,14 @@ def test_a_worker_that_cannot_work_is_named_with_the_remedy(cluster, text):
     cluster.complete(1)
     text.write_text("a\nout of memory\n")
     memory = r"worker tcp://.*out of memory.*more memory"
-    with using_cluster(cluster.file), pytest.raises(SynmtError, match=memory):
-        list(parsing(text, "there"))
+    with using_cluster(cluster.file):
+        assert_fails(memory, list, parsing(text, "there"))
     text.write_text("a\n")
     old = cluster.join("old_worker.py")
     wait_for_all(cluster)
     versions = r"worker tcp://127\.0\.0\.1:.*synmt 0\.0\.1 \(here .*Install the same versions there"
-    with using_cluster(cluster.file), pytest.raises(SynmtError, match=versions):
-        list(parsing(text, "there"))
+    with using_cluster(cluster.file):
+        assert_fails(versions, list, parsing(text, "there"))
     old.kill()
 
 
@@ -316,18 +317,17 @@ def test_without_dask_the_message_says_what_to_install(monkeypatch, tmp_path):
 
 
 ADDRESSES = """
-tcp://127.0.0.1:1 no Dask scheduler answers.*dask scheduler
-tls://127.0.0.1:1 no Dask scheduler answers.*certificates
-/nowhere/none.json no such scheduler file.*slurm
+tcp://127.0.0.1:1 => no Dask scheduler answers.*dask scheduler
+tls://127.0.0.1:1 => no Dask scheduler answers.*certificates
+/nowhere/none.json => no such scheduler file.*slurm
 """
 
 
 @ignoring
-@pytest.mark.parametrize("address", ADDRESSES.strip().splitlines())
-def test_a_wrong_address_is_a_message(monkeypatch, address):
+@pytest.mark.parametrize(("address", "message"), cases(ADDRESSES))
+def test_a_wrong_address_is_a_message(monkeypatch, address, message):
     pytest.importorskip("distributed")
     monkeypatch.setattr(clusters, "_WAIT", "100ms")
-    address, message = address.split(" ", 1)
     with pytest.raises(SynmtError, match=message), using_cluster(address):
         pass
 

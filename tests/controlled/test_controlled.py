@@ -6,9 +6,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from cases import cases
+from meanings import NOUN_OF_FORM, meaning_of, noun_phrase
 from places import ROOT
 from refusing import assert_fails
 from small import is_tree
@@ -16,18 +17,6 @@ from small import is_tree
 from synmt.controlled import corpus as controlled
 from synmt.controlled import english, german, lexicon
 from synmt.controlled.english import attractors, combinations
-from synmt.controlled.lexicon import ADJECTIVES, PREPOSITION
-from synmt.controlled.meaning import (
-    Clause,
-    Determiner,
-    NounPhrase,
-    Predicate,
-    PrepositionPhrase,
-    RelativeClause,
-    Sentence,
-    SubordinateClause,
-    Tense,
-)
 from synmt.recipe.corpus import ControlledRecipe
 from synmt.syntax.conllu import read_conllu
 from synmt.syntax.trees import depths
@@ -35,15 +24,6 @@ from synmt.syntax.trees import depths
 pytestmark = pytest.mark.journey
 
 DOCS = ROOT / "docs"
-NOUN = {noun.english: noun for noun in lexicon.NOUNS}
-VERB = {verb.name: verb for verb in lexicon.VERBS}
-NOUN_OF_FORM = {
-    form: (noun, form == noun.english_plural)
-    for noun in lexicon.NOUNS
-    for form in (noun.english, noun.english_plural)
-}
-DETERMINERS: tuple[Determiner, ...] = ("the", "a", "this", "my", "two")
-TENSES: tuple[Tense, ...] = ("present", "past", "pluperfect", "can", "must", "will", "could")
 
 
 @pytest.fixture(scope="module")
@@ -132,81 +112,9 @@ def every(corpus):
     return [example for part in corpus.values() for example in part]
 
 
-# A meaning in brackets: `past (the boy (with two dogs)) (sleep) (because can (the dog) (sing))`.
-# Before the brackets of a phrase are its words; inside are prepositions, `and` for the second noun,
-# and relative clauses, which begin with their tense.
-
-
-def meaning_of(text, opening=""):
-    """Read the meaning of a sentence."""
-    stack: list[list] = [[]]
-    for token in re.findall(r"[()]|[^()\s]+", text):
-        if token == "(":
-            stack.append([])
-        elif token == ")":
-            stack[-2].append(stack.pop())
-        else:
-            stack[-1].append(token)
-    return Sentence(clause(stack[0]), opening)
-
-
-def parted(items):
-    """Return the words of a phrase, and the brackets after them."""
-    count = sum(isinstance(item, str) for item in items)
-    return items[:count], items[count:]
-
-
-def clause(items):
-    tense, *parts = items
-    subject, predicates, subordinate = None, [], None
-    for part in parts:
-        if part[0] in DETERMINERS:
-            subject = noun_phrase(part)
-        elif " ".join(parted(part)[0]) in VERB:
-            predicates.append(predicate(part))
-        else:
-            is_fronted = part[0] == "fronted"
-            conjunction, *inner = part[is_fronted:]
-            subordinate = SubordinateClause(conjunction, clause(inner), is_fronted)
-    return Clause(subject, tense, tuple(predicates), subordinate)
-
-
-def predicate(items):
-    words, inner = parted(items)
-    verb = Predicate(VERB[" ".join(words)])
-    for part in inner:
-        if part[0] == "to":
-            verb = replace(verb, recipient=noun_phrase(part[1:]))
-        elif part[0] in DETERMINERS:
-            verb = replace(verb, object=noun_phrase(part))
-        else:
-            verb = replace(verb, place=preposition_phrase(part))
-    return verb
-
-
-def noun_phrase(items):
-    (determiner, *names, form), inner = parted(items)
-    noun, plural = NOUN_OF_FORM[form]
-    adjective = next((each for each in ADJECTIVES if [each.english] == names), None)
-    modifiers, second = [], None
-    for part in inner:
-        if part[0] == "and":
-            second = noun_phrase(part[1:])
-        elif part[0] in TENSES:
-            modifiers.append(RelativeClause(clause(part)))
-        else:
-            modifiers.append(preposition_phrase(part))
-    return NounPhrase(noun, plural, determiner, adjective, tuple(modifiers), second)
-
-
-def preposition_phrase(items):
-    words = 2 if items[0] == "next" else 1
-    return PrepositionPhrase(PREPOSITION[" ".join(items[:words])], noun_phrase(items[words:]))
-
-
-def said(text, opening=""):
+def said(text):
     """Express a meaning in English and in German."""
-    sentence = meaning_of(text, opening)
+    sentence = meaning_of(text)
     source, _ = english.text_and_parse(english.tree(sentence))
     return [source, german.say(sentence)]
 
@@ -359,10 +267,10 @@ def test_make_quickstart_compares_translations_with_the_german_of_the_grammar(co
 
 def test_an_adverb_in_front_turns_the_main_clause_around():
     sentences = ["Sometimes the girls will sing.", "Manchmal werden die Mädchen singen."]
-    assert said("will (the girls) (sing)", "sometimes") == sentences
+    assert said("sometimes will (the girls) (sing)") == sentences
 
 
-DECLENSIONS = rows("""
+DECLENSIONS = """
 the old man | nominative | der alte Mann
 the old man | accusative | den alten Mann
 the old man | dative | dem alten Mann
@@ -388,12 +296,11 @@ two big houses | dative | zwei großen Häusern
 two big bears | nominative | zwei große Bären
 the bear | nominative | der Bär
 the bear | dative | dem Bären
-""")
+"""
 
 
-@pytest.mark.parametrize("row", DECLENSIONS)
-def test_a_noun_phrase_is_declined(row):
-    phrase, case, expected = row.split(" | ")
+@pytest.mark.parametrize(("phrase", "case", "expected"), cases(DECLENSIONS, "|"))
+def test_a_noun_phrase_is_declined(phrase, case, expected):
     assert " ".join(german.noun_phrase(noun_phrase(phrase.split()), case)) == expected
 
 
@@ -427,26 +334,25 @@ def test_a_tree_has_the_labels_of_ewt(place):
     assert arcs_of(meaning) == arcs.split()
 
 
-ATTRACTORS = rows("""
-1 past (the boy (with the dogs)) (sleep)
-0 past (the boys (with the dogs)) (sleep)
-0 past (the boy) (see (the dogs))
-1 past (the boy (with the dogs (near a car))) (sleep)
+ATTRACTORS = """
+1 => past (the boy (with the dogs)) (sleep)
+0 => past (the boys (with the dogs)) (sleep)
+0 => past (the boy) (see (the dogs))
+1 => past (the boy (with the dogs (near a car))) (sleep)
 # both halves of a pair are heads; a noun after them is none
-0 past (the boy (and the girl)) (sleep)
-1 past (the boy (and the girl (with a dog))) (sleep)
+0 => past (the boy (and the girl)) (sleep)
+1 => past (the boy (and the girl (with a dog))) (sleep)
 # the object of the first verb comes before the second, unless they share their finite verb
-1 past (the boy) (see (the dogs)) (sleep)
-0 can (the boy) (see (the dogs)) (sleep)
+1 => past (the boy) (see (the dogs)) (sleep)
+0 => can (the boy) (see (the dogs)) (sleep)
 # the antecedent is the subject of its relative clause
-1 past (a man) (see (a boy (with two dogs) (past (sing))))
-1 past (the dog (past (the girls) (see))) (sleep)
-""")
+1 => past (a man) (see (a boy (with two dogs) (past (sing))))
+1 => past (the dog (past (the girls) (see))) (sleep)
+"""
 
 
-@pytest.mark.parametrize("row", ATTRACTORS)
-def test_attractors_are_the_nouns_of_another_number_before_the_verb(row):
-    expected, text = row.split(" ", 1)
+@pytest.mark.parametrize(("expected", "text"), cases(ATTRACTORS))
+def test_attractors_are_the_nouns_of_another_number_before_the_verb(expected, text):
     assert attractors(english.tree(meaning_of(text))) == int(expected)
 
 

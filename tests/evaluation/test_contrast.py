@@ -12,25 +12,18 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 import yaml
+from cases import cases
+from meanings import meaning_of
 from refusing import assert_fails, assert_refused
-from small_run import PASCAL, TEXT, make_run
+from small_run import PASCAL, TEXT, load_run, make_run
 
 from synmt.controlled import english
 from synmt.controlled.contrast import contrastive_pairs, words_of
 from synmt.controlled.corpus import ControlledExample, generate
 from synmt.controlled.german import say
-from synmt.controlled.lexicon import NOUNS, VERBS
-from synmt.controlled.meaning import (
-    Clause,
-    NounPhrase,
-    Predicate,
-    RelativeClause,
-    Sentence,
-    replace_part,
-)
+from synmt.controlled.meaning import NounPhrase, replace_part
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError
 from synmt.evaluation.contrast.report import (
     ContrastOptions,
     accuracy_table,
@@ -44,12 +37,11 @@ from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
 
-NOUN = {noun.english: noun for noun in NOUNS}
-VERB = {verb.name: verb for verb in VERBS}
-TEXTS = {"src.en": "The dog runs.\n", "correct.de": "Der Hund rennt.\n"}
-
-
-TEXTS["incorrect.de"] = "Der Hund rennen.\n"
+TEXTS = {
+    "src.en": "The dog runs.\n",
+    "correct.de": "Der Hund rennt.\n",
+    "incorrect.de": "Der Hund rennen.\n",
+}
 
 
 def write_set(folder, *texts, pack=False):
@@ -198,14 +190,12 @@ def test_a_missing_set_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", [*BROKEN.strip().splitlines(), f"json | {'[' * 100_000} | set.json: broken"]
+    ("kind", "text", "message"), [*cases(BROKEN, "|"), ("json", "[" * 100_000, "set.json: broken")]
 )
-def test_a_broken_file_is_refused_with_its_place(tmp_path, line):
-    kind, text, message = line.split(" | ")
+def test_a_broken_file_is_refused_with_its_place(tmp_path, kind, text, message):
     text = text.replace(r"\t", "\t").replace(r"\n", "\n")
-    with pytest.raises(SynmtError) as error:
-        read_contrasts([str(write(tmp_path / f"set.{kind.strip()}", text))])
-    assert message in str(error.value)
+    path = write(tmp_path / f"set.{kind}", text)
+    assert_fails(re.escape(message), read_contrasts, [str(path)])
 
 
 # the controlled corpus
@@ -256,49 +246,36 @@ def test_no_pair_of_case_is_right_german_of_the_sentence_or_of_it_in_other_numbe
             assert phrase.determiner == "a" or say(other) != pair.incorrect
 
 
-def phrase(text):
-    """Make a noun phrase of `the girl`, or with a star of several girls; what follows is said of
-    them."""
-    if not text:
-        return None
-    determiner, noun, *more = text.split()
-    clause = Clause(None, "past", (Predicate(VERB["call"], phrase("the girl")),)) if more else None
-    said = (RelativeClause(clause),) if more else ()
-    return NounPhrase(NOUN[noun.strip("*")], noun.endswith("*"), determiner, modifiers=said)
-
-
 def example_of(text):
-    subject, tense, verb, what, to, opening = (part.strip() for part in text.split(","))
-    predicate = Predicate(VERB[verb], phrase(what), phrase(to))
-    meaning = Sentence(Clause(phrase(subject), tense, (predicate,)), opening)
+    meaning = meaning_of(text)
     source, parse = english.text_and_parse(english.tree(meaning))
     return ControlledExample(meaning, source, say(meaning), parse, "case", 0, "seen")
 
 
 WRITTEN_BY_HAND = """
-the boy, past, help, the girl,, | Der Junge half das Mädchen. 0
-the boy, present, give, the book, my woman, then | Dann gibt der Junge meiner Frau dem Buch. 4
-the boy, must, see, a dog,, | Der Junge muss einem Hund sehen. 1
-the girl, past, see, the boy*,, |
-the girl, past, see, this teacher*,, |
-the girl, past, help, the boy,, |
-the girl, past, help, a boy,, | Das Mädchen half einen Jungen. 0
-the girl, past, help, the boy*,, | Das Mädchen half die Jungen. 0
-the girl, past, help, two cat*,, |
-the boy, past, turn off, two lamp*,, | Der Junge schaltete zwei Lampen. 2; \
+past (the boy) (help (the girl)) => Der Junge half das Mädchen. 0
+then present (the boy) (give (to my woman) (the book)) => \
+Dann gibt der Junge meiner Frau dem Buch. 4
+must (the boy) (see (a dog)) => Der Junge muss einem Hund sehen. 1
+past (the girl) (see (the boys)) =>
+past (the girl) (see (this teachers)) =>
+past (the girl) (help (the boy)) =>
+past (the girl) (help (a boy)) => Das Mädchen half einen Jungen. 0
+past (the girl) (help (the boys)) => Das Mädchen half die Jungen. 0
+past (the girl) (help (two cats)) =>
+past (the boy) (turn off (two lamps)) => Der Junge schaltete zwei Lampen. 2; \
 Der Junge schaltete zwei Lampen … 2
-the boy, must, turn off, two lamp*,, |
-the boy, past, arrive,,, sometimes | Manchmal kam der Junge. 2; Manchmal kam der Junge … 2
-the boy, past, call, two child* called,, | \
+must (the boy) (turn off (two lamps)) =>
+sometimes past (the boy) (arrive) => Manchmal kam der Junge. 2; Manchmal kam der Junge … 2
+past (the boy) (call (two children (past (call (the girl))))) => \
 Der Junge rief zwei Kinder, die dem Mädchen anriefen, an. 1; \
 Der Junge rief zwei Kinder, die das Mädchen anriefen. 6; \
 Der Junge rief zwei Kinder, die das Mädchen anriefen, … 6
 """
 
 
-@pytest.mark.parametrize("line", WRITTEN_BY_HAND.strip().splitlines())
-def test_pairs_of_sentences_written_by_hand(line):
-    meaning, expected = line.split("|")
+@pytest.mark.parametrize(("meaning", "expected"), cases(WRITTEN_BY_HAND))
+def test_pairs_of_sentences_written_by_hand(meaning, expected):
     found = set()
     for pair in contrastive_pairs([example_of(meaning)]):
         distance = pair.groups.get("case distance", pair.groups.get("particle distance"))
@@ -332,7 +309,7 @@ def some_set():
 
 
 def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch):
-    translator, given = Translator.load(make_run(tmp_path / "plain", parser=False)), some_set()
+    translator, given = load_run(tmp_path / "plain", parser=False), some_set()
     advanced = []
     monkeypatch.setattr(
         "synmt.reporting.progress._display", lambda *job: nullcontext(advanced.append)
@@ -361,7 +338,7 @@ def test_a_run_that_changes_its_text_decides_between_the_texts_that_it_reads(tmp
 
 
 def test_given_trees_are_aligned_with_their_sources(tmp_path):
-    translator, given = Translator.load(make_run(tmp_path / "pascal", PASCAL)), some_set()
+    translator, given = load_run(tmp_path / "pascal", PASCAL), some_set()
     parsed, flat = translator.parser.parse(given.sources), list(map(flat_parse, given.sources))
     own, same, other = (
         decide(translator, given, *trees)[1].log_probability for trees in ((), (parsed,), (flat,))

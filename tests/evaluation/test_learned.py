@@ -4,6 +4,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from cases import cases
 from refusing import assert_fails, assert_refused
 from scored import score_system
 
@@ -174,9 +175,8 @@ def test_beer_is_found_by_beer_home_and_identified_by_its_archive(beer, tmp_path
     assert computed_here(["bleu", "beer"]) == ["bleu", "beer"]
 
 
-@pytest.mark.parametrize("line", FAILURES.strip().splitlines())
-def test_failures_of_beer_are_reported(beer, line):
-    script, message = line.split(" | ")
+@pytest.mark.parametrize(("script", "message"), cases(FAILURES, "|"))
+def test_failures_of_beer_are_reported(beer, script, message):
     assert_fails(message, score, beer(f"#!/bin/sh\n{script}\n"), HYPOTHESES, REFERENCES)
 
 

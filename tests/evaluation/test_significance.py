@@ -5,6 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from each import of_seeds
 from scipy import stats
 from scored import FIRST, REFERENCES, SECOND
 
@@ -63,9 +64,8 @@ def test_randomization_equals_the_enumeration_of_all_exchanges(seed, seeds):
     assert p == pytest.approx(exact, abs=3 * 0.5 / 4000**0.5)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_t_test_and_the_test_of_distributions_are_scipys(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(4)
+def test_the_t_test_and_the_test_of_distributions_are_scipys(random):
     one, other = random.normal(40, 20, 80), random.normal(43, 20, 80)
     assert paired_t_test(one, other) == pytest.approx(stats.ttest_rel(other, one).pvalue)
     assert kolmogorov_smirnov(one, other) == stats.ks_2samp(one, other).pvalue
@@ -117,9 +117,9 @@ def test_the_test_of_seeds_has_no_result_if_one_system_has_one_seed():
     assert alone.p_values.keys() == {"bootstrap", "randomization"}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_holm_is_the_closed_test_of_bonferroni(seed):
-    p_values = np.random.default_rng(seed).beta(0.5, 3, size=6).round(2).tolist()
+@of_seeds(5)
+def test_holm_is_the_closed_test_of_bonferroni(random):
+    p_values = random.beta(0.5, 3, size=6).round(2).tolist()
     subsets = [chosen for size in range(1, 7) for chosen in combinations(range(6), size)]
     for index, adjusted in enumerate(holm(p_values)):
         # a hypothesis falls only with every set of hypotheses that contains it

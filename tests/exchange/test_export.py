@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
+from cases import cases
 from refusing import assert_refused
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
@@ -154,9 +155,8 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("line", REFUSED.strip().splitlines())
-def test_a_model_that_the_other_program_cannot_compute_is_refused(line, tmp_path):
-    kind, to, message = line.split(" | ")
+@pytest.mark.parametrize(("kind", "to", "message"), cases(REFUSED, "|"))
+def test_a_model_that_the_other_program_cannot_compute_is_refused(kind, to, message, tmp_path):
     model, variants = KINDS[kind]
     run = make_run(tmp_path / "run", *variants, model=model)
     assert_refused(message, exported, run, tmp_path / "out", to)

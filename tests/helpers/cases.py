@@ -1,7 +1,7 @@
-"""Cases in a block of text: one a line, with ` => ` between its parts."""
+"""Cases in a block of text: one a line."""
 
 
-def cases(text: str) -> list[list[str]]:
+def cases(text: str, between: str = "=>") -> list[list[str]]:
     """List the parts of each line, without comments."""
     lines = (line for line in text.strip().splitlines() if not line.startswith("#"))
-    return [[part.strip() for part in line.split("=>")] for line in lines]
+    return [[part.strip() for part in line.split(between)] for line in lines]

@@ -1,9 +1,12 @@
-"""One test of a check of many things: a test for each of 250 takes longer to report than to run."""
+"""One test of a check of many things: a test for each of 250 takes longer to report than to run.
+And a test that is repeated with other random numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+
+import pytest
 
 
 def of_each(things: Iterable[Any]) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
@@ -20,6 +23,11 @@ def of_each(things: Iterable[Any]) -> Callable[[Callable[[Any], None]], Callable
         return test
 
     return as_test
+
+
+def of_seeds(number: int) -> pytest.MarkDecorator:
+    """Repeat a test with the random numbers of some seeds, as its `random`."""
+    return pytest.mark.parametrize("random", range(number), indirect=True)
 
 
 def _fault_in(check, thing):

@@ -1,10 +1,20 @@
-"""Arcs and tables as text, which is shorter to read than lists of numbers."""
+"""Trees of a few words; arcs and tables as text, which is shorter to read than lists of numbers."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
-from synmt.syntax.parse import Arcs
+from synmt.syntax.parse import Arcs, Parse
+
+
+def tree(
+    parents: Sequence[int] | np.ndarray, relations: list[str], words: list[str] | None = None
+) -> Parse:
+    """Make a tree of words whose places are one letter each, one after the other."""
+    count = len(parents)
+    spans = np.arange(count)[:, None] + [0, 1]
+    return Parse(words or ["w"] * count, spans, np.array(parents, dtype=np.int64), relations)
 
 
 def matrix(text: str) -> np.ndarray:

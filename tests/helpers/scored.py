@@ -1,11 +1,12 @@
 """Random systems with scores of random sentences, and random trees, for tests of groups."""
 
 import numpy as np
+from notation import tree
+from walks import way_up
 
 from synmt.analysis.groups.grouping import by_label
 from synmt.analysis.groups.results import SentenceScores
 from synmt.evaluation.metrics import MetricOptions, make_metric, score
-from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
 METRIC = make_metric("bleu")
@@ -21,11 +22,6 @@ def labelled(name, values):
     return by_label(name, values, np.ones(len(values), dtype=np.int64))
 
 
-def tree(parents, relations):
-    spans = np.array([(n, n + 1) for n in range(len(parents))], dtype=np.int64).reshape(-1, 2)
-    return Parse(["w"] * len(parents), spans, np.array(parents, dtype=np.int64), relations)
-
-
 def random_parses(seed, sentences=40):
     random = np.random.default_rng(seed)
     names = np.array(["nsubj", "nsubj:pass", "obj", "punct", "acl:relcl"])
@@ -38,11 +34,9 @@ def random_parses(seed, sentences=40):
 def walk(parse, word):
     """Walk from a word to the root; gives the steps, and the words without punctuation on the way
     to its parent."""
-    steps, above, parents = 0, word, parse.parents
-    while parents[above] != above:
-        steps, above = steps + 1, parents[above]
-    low, high = sorted((word, int(parents[word])))
-    return steps, sum(relation != "punct" for relation in parse.relations[low + 1 : high + 1])
+    low, high = sorted((word, int(parse.parents[word])))
+    passed = sum(relation != "punct" for relation in parse.relations[low + 1 : high + 1])
+    return len(way_up(parse.parents, word)) - 1, passed
 
 
 def some_systems(seeds, sentences=24):

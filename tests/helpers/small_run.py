@@ -13,6 +13,7 @@ from tiny import write_lines
 
 from synmt.data.vocabulary import EOS
 from synmt.data.vocabulary_training import train_vocabulary
+from synmt.decode.translator import Translator
 from synmt.model.build import build_for
 from synmt.model.weights import save_weights
 from synmt.parsing.parser import StanzaParser
@@ -44,6 +45,11 @@ LSTM = {
     "model_dim": 32,
     "initial_range": 0.5,
 }
+
+
+def load_run(folder: Path, *variants: dict[str, Any], **options: Any) -> Translator:
+    """Write a run folder as `make_run` does, and load the model."""
+    return Translator.load(make_run(folder, *variants, **options))
 
 
 def flat_conllu(lines: Iterable[str]) -> str:

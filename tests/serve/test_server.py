@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from cases import cases
 from refusing import assert_refused
 from serving import post, serving
 from small_run import TEXT, make_run
@@ -125,9 +126,8 @@ health | {} | 405 | Method Not Allowed
 """
 
 
-@pytest.mark.parametrize("line", REFUSED.strip().splitlines())
-def test_a_wrong_request_is_answered_with_what_is_wrong(line, client):
-    path, body, status, message = line.split(" | ")
+@pytest.mark.parametrize(("path", "body", "status", "message"), cases(REFUSED, "|"))
+def test_a_wrong_request_is_answered_with_what_is_wrong(path, body, status, message, client):
     answer = client.post(path, content=body, headers={"content-type": "application/json"})
     assert (answer.status_code, message in answer.json()["error"]) == (int(status), True)
 

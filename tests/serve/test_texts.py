@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from cases import cases
 
 from synmt.serve.texts import rejoin, sentences
 
@@ -18,9 +19,9 @@ see e.g. Paris or U.S. Steel.|see e.g. Paris or U.S. Steel.
 """
 
 
-@pytest.mark.parametrize("line", CUT.strip().splitlines())
-def test_sentences_end_where_people_end_them(line):
-    text, *expected = line.split("|")
+@pytest.mark.parametrize("parts", cases(CUT, "|"))
+def test_sentences_end_where_people_end_them(parts):
+    text, *expected = parts
     assert [sentence for sentence, _ in sentences(text)] == expected
 
 

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from cases import cases
 from notation import arcs_in
 from refusing import assert_fails
 from small import MONKEY, all_trees, is_tree
@@ -31,6 +32,11 @@ def read(folder, text):
 
 def row(number, form, head, relation="dep", misc="_", tag="X"):
     return f"{number}\t{form}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
+
+
+def rows_of(words):
+    """Write rows of words such as `1 The 2 det; 2 monkey 0`."""
+    return "".join(row(*word.split()) for word in words.split("; "))
 
 
 def test_a_tree_is_written_in_ten_columns_with_its_places():
@@ -82,8 +88,7 @@ def test_a_multiword_token_has_the_parent_of_the_word_that_leads_it(tmp_path):
     # Wir gehen zum Haus: zu -> Haus (case), dem -> Haus (det); both parents are outside, the first
     # leads
     words = "1 Wir 2 nsubj; 2 gehen 0 root; 3-4 zum _ _; 3 zu 5 case; 4 dem 5 det; 5 Haus 2 obl"
-    rows = "".join(row(*word.split()) for word in words.split("; "))
-    [(_, parse)] = read(tmp_path, f"# text = Wir gehen zum Haus\n{rows}\n")
+    [(_, parse)] = read(tmp_path, f"# text = Wir gehen zum Haus\n{rows_of(words)}\n")
     assert parse.words == ["Wir", "gehen", "zum", "Haus"]
     assert parse.parents.tolist() == [1, 1, 3, 1]
     assert parse.relations == ["nsubj", "root", "case", "obl"]
@@ -151,9 +156,7 @@ FAULTY = {
     "# raw = [1]\n" + row(1, "a", 0): r"# raw: broken: .*Parse the text again",
     f"# raw = {'[' * 100_000}\n" + row(1, "a", 0): r"# raw: broken: the content",
 }
-for case in MALFORMED.strip().splitlines():
-    words, fault = case.split(" => ")
-    FAULTY["".join(row(*word.split()) for word in words.split("; "))] = fault
+FAULTY |= {rows_of(words): fault for words, fault in cases(MALFORMED)}
 
 
 @pytest.mark.parametrize("rows", FAULTY, ids=range(len(FAULTY)))
@@ -255,9 +258,8 @@ The m\u043enkey eats => word 2 is 'monkey', but the text continues with 'm\u043e
 """
 
 
-@pytest.mark.parametrize("case", ANOTHER_TEXT.strip("\n").splitlines())
-def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, case):
-    line, message = case.split(" => ")
+@pytest.mark.parametrize(("line", "message"), cases(ANOTHER_TEXT))
+def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, line, message):
     path = write(tmp_path, format_conllu(TAGGED, LINE, 1))
     assert_fails(re.escape(message), list, read_parses(path, [line]))
 

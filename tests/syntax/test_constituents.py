@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from cases import cases
+from each import of_seeds
 from notation import matrix, pairs
 from refusing import assert_fails
 from small import MONKEY, MONKEY_WORD_OF, all_trees, random_pieces, random_tree
@@ -176,9 +177,8 @@ def test_a_head_joins_its_right_side_first_and_what_is_near_before_what_is_far()
     assert binary_dependencies([2, 2, 2, 2, 2]).tolist() == pairs("2-3 5-4 1-6 0-7")
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_binary_tree_of_constituents_keeps_them_and_branches_to_the_right(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(20)
+def test_a_binary_tree_of_constituents_keeps_them_and_branches_to_the_right(random):
     words = int(random.integers(1, 12))
     spans = random_spans(words, random)
     merges = right_binary(spans, words)
@@ -194,9 +194,8 @@ def test_a_binary_tree_of_constituents_keeps_them_and_branches_to_the_right(seed
         assert frozenset(joined) in given or max(joined) in {max(each) for each in given}
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_height_of_a_boundary_is_that_of_the_lowest_node_over_both_words(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(20)
+def test_the_height_of_a_boundary_is_that_of_the_lowest_node_over_both_words(random):
     merges = binary_tree(random_tree(int(random.integers(2, 12)), random))
     nodes, high = leaves_of(merges.tolist())[len(merges) + 1 :], heights(merges)
     for boundary, height in enumerate(boundary_heights(merges).tolist()):
@@ -222,9 +221,8 @@ def test_boundaries_and_splits_of_the_monkey():
     assert boundaries(MONKEY, np.append(-1, word_of)).tolist()[:2] == [CUT, 2]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_splits_are_those_of_all_nodes_that_are_spans(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(20)
+def test_splits_are_those_of_all_nodes_that_are_spans(random):
     parse = random_tree(int(random.integers(1, 9)), random)
     word_of = random_pieces(len(parse), random)
     owner, merges, expected = owners(word_of).tolist(), binary_tree(parse).tolist(), []

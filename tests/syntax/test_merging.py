@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases
+from each import of_seeds
 from notation import arcs_in, by_arc
 from small import is_tree, random_arcs
 
@@ -15,15 +17,11 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
 
-def parse_of(parents, spans=None):
-    """Make a tree with three characters for each word, or words at the spans, that can be told
-    apart."""
-    count = len(parents)
-    spans = [(3 * word, 3 * word + 2) for word in range(count)] if spans is None else spans
+def parse_of(parents, spans):
+    """Make a tree of words, at the spans, that can be told apart."""
+    words = [f"w{word}" for word in range(len(parents))]
     relations = ["root" if parent == word else f"r{word}" for word, parent in enumerate(parents)]
-    return Parse(
-        [f"w{word}" for word in range(count)], np.array(spans), np.array(parents), relations
-    )
+    return Parse(words, np.array(spans), np.array(parents), relations)
 
 
 def drawn_parse(words, random):
@@ -49,11 +47,11 @@ MERGED = """
 """
 
 
-@pytest.mark.parametrize("row", [row for row in MERGED.splitlines() if row[:1].isdigit()])
+@pytest.mark.parametrize("row", cases(MERGED, "|"))
 def test_words_without_a_piece_pass_on_their_arcs(row):
     cells = [
         np.array([list(map(int, re.findall(r"\d+", item))) for item in cell.split()])
-        for cell in row.split("|")
+        for cell in row
     ]
     parents, words, pieces, owners, kept, merged_parents, merged_owners = cells
     parse = parse_of(parents.ravel(), words)
@@ -104,9 +102,8 @@ def test_two_words_in_one_piece_become_one_with_the_row_of_the_upper_one():
     assert by_arc(merged.arcs) == pytest.approx(by_arc(expected))
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_rows_keep_their_mass_and_stay_in_order(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(40)
+def test_rows_keep_their_mass_and_stay_in_order(random):
     words = int(random.integers(2, 12))
     parse = drawn_parse(words, random)
     # some neighbours share a piece that belongs to the first of them
@@ -123,6 +120,7 @@ def test_rows_keep_their_mass_and_stay_in_order(seed):
 
 
 def test_a_tree_of_which_every_word_owns_a_piece_is_the_same_object():
-    drawn, plain = drawn_parse(5, np.random.default_rng(0)), parse_of([1, 1])
+    drawn = drawn_parse(5, np.random.default_rng(0))
+    plain = parse_of([1, 1], [(0, 2), (3, 5)])
     for parse, pieces in ((drawn, drawn.spans), (plain, np.array([(0, 2), (2, 5)]))):
         assert merge_unowned(parse, pieces, word_of(pieces, parse.spans))[0] is parse

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from notation import tree
 from refusing import assert_refused
 from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree
 
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import (
     DISTANCE,
@@ -30,7 +30,7 @@ NAMES = ("nsubj", "det", "nsubj:pass", "root")
 ALL = [PARENT_MIDDLE, PARENT_FIRST, PARENT_CHAIN, WORD, DISTANCE, relation_signal(NAMES)]
 # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>
 MONKEY_AND_EOS = np.append(MONKEY_WORD_OF, -1)
-NO_WORDS = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
+NO_WORDS = tree([], [])
 
 
 def pieces_of(word, word_of):
@@ -90,8 +90,7 @@ def test_a_parent_without_pieces_is_our_own_mistake(compute):
 
 def test_a_relation_is_found_by_its_name_before_its_name_without_the_subtype():
     relations = ["nsubj", "nsubj:outer", "nsubj:pass", "det:poss", "obj", "SB", "pass"]
-    parse = Parse(relations, np.zeros((7, 2), int), np.zeros(7, int), relations)
-    numbers = relation_signal(NAMES).compute(parse, np.arange(-1, 7))
+    numbers = relation_signal(NAMES).compute(tree([0] * 7, relations), np.arange(-1, 7))
     assert numbers.tolist() == [0, 1, 1, 3, 2, 5, 5, 5]
 
 

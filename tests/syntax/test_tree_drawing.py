@@ -6,7 +6,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from each import of_seeds
 from full_stop import with_full_stop
+from notation import tree
 from rich.cells import cell_len
 
 from synmt.syntax.drawing import (
@@ -15,7 +17,6 @@ from synmt.syntax.drawing import (
     draw_svg,
     draw_tree,
 )
-from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
 UP, DOWN, LEFT = "│┘┤┴┼", "│┐┤┬┼", "┐┘┤┬┴┼"
@@ -60,7 +61,7 @@ DRAWN = """\
 
 def test_wrong_parents_are_named_and_reversed_arcs_are_marked():
     assert "\n".join(draw_tree(np.array([1, 1, 1, 2, 2, 2]), MONKEY)) == DRAWN
-    nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
+    nothing = tree([], [])
     assert draw_tree(nothing.parents, nothing) == []
 
 
@@ -93,13 +94,13 @@ def test_arcs_that_do_not_cross_are_drawn_without_a_crossing_and_fit_on_eighty_c
         for line in lines:
             # a line that crosses a track would contain a bare track
             assert "│" not in line[: max(map(line.rfind, "<┐┘┤┬┴┼"))].lstrip(" │"), lines
-        gold = Parse(words, np.zeros((40, 2), int), np.array(parents), ["obl:agent"] * 40)
+        gold = tree(parents, ["obl:agent"] * 40, words)
         assert max(map(cell_len, draw_tree(gold.parents, gold))) <= 80
 
 
 def test_wide_letters_keep_the_columns_in_line():
     words = ["猿", "é", "e\u0301", "Donaudampfschifffahrt", "a\u2028b"]
-    parse = Parse(words, np.zeros((5, 2), int), np.array([1, 1, 1, 1, 1]), ["x"] * 5)
+    parse = tree([1, 1, 1, 1, 1], ["x"] * 5, words)
     lines = draw_tree(parse.parents, parse)
     assert len({cell_len(line.split("+")[0]) for line in lines}) == 1
     assert "a b " in lines[4]
@@ -109,13 +110,12 @@ def of_class(svg, name):
     return [element for element in svg.iter() if element.get("class") == name]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_tree_can_be_read_from_the_picture_and_everything_is_inside(seed):
-    random = np.random.default_rng(seed)
+@of_seeds(20)
+def test_the_tree_can_be_read_from_the_picture_and_everything_is_inside(random):
     words = int(random.integers(1, 25))
     gold, parents = (random_tree(words, random) for _ in range(2))
     names = [f"w{'x' * (n % 9)}" for n in range(words)]
-    parse = Parse(names, np.zeros((words, 2), int), gold, ["nsubj"] * words)
+    parse = tree(gold, ["nsubj"] * words, names)
     svg = ElementTree.fromstring(draw_svg([TreeDrawing("a <b>", parents, parse)]))
     assert next(svg.iter(SVG + "text")).text == "a <b>"
     width, height = float(svg.get("width")), float(svg.get("height"))
@@ -143,6 +143,6 @@ def test_the_tree_can_be_read_from_the_picture_and_everything_is_inside(seed):
 
 @pytest.mark.parametrize("odd", ["\x00", "\x1b", "\u2028", "\ufffe", "\ud800", "]]>", "&amp;"])
 def test_odd_characters_leave_the_picture_readable(odd):
-    parse = Parse([odd, "x"], np.zeros((2, 2), int), np.array([1, 1]), ["dep", "root"])
+    parse = tree([1, 1], ["dep", "root"], [odd, "x"])
     text = draw_svg([TreeDrawing(odd, parse.parents, parse)])
     assert len(of_class(ElementTree.fromstring(text.encode("utf-8")), "word")) == 2

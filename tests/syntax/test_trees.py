@@ -6,9 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from notation import tree
 from small import MONKEY, all_trees, slow_distances
+from walks import way_up
 
-from synmt.syntax.parse import Parse
 from synmt.syntax.trees import (
     ancestors,
     depths,
@@ -26,34 +27,8 @@ CHAINS_AND_STARS = {
 }
 
 
-def path_to_root(parents, word):
-    """Walk up: the word first, the root last; nothing if there is a cycle."""
-    path = [word]
-    while parents[path[-1]] != path[-1]:
-        path.append(int(parents[path[-1]]))
-        if len(path) > len(parents):
-            return []
-    return path
-
-
-def slow_ancestors(parents):
-    return [
-        [above in path_to_root(parents, word) for above in range(len(parents))]
-        for word in range(len(parents))
-    ]
-
-
 def all_maps(words):
     return [np.array(targets) for targets in product(range(words), repeat=words)]
-
-
-def parse_of(parents, relations):
-    return Parse(
-        [""] * len(parents),
-        np.zeros((len(parents), 2), int),
-        np.array(parents, dtype=int),
-        relations,
-    )
 
 
 def recursive_brackets(parse, word):
@@ -65,9 +40,10 @@ def recursive_brackets(parse, word):
 
 def check(parents):
     assert is_tree(parents)
-    paths = [path_to_root(parents, word) for word in range(len(parents))]
+    words = range(len(parents))
+    paths = [way_up(parents, word) for word in words]
     assert depths(parents).tolist() == [len(path) - 1 for path in paths]
-    assert ancestors(parents).tolist() == slow_ancestors(parents)
+    assert ancestors(parents).tolist() == [[above in path for above in words] for path in paths]
     assert tree_distances(parents).tolist() == slow_distances(parents)
 
 
@@ -99,9 +75,9 @@ def test_no_words_have_no_distances():
 
 def test_brackets_have_children_in_the_order_of_their_words():
     assert linearise(MONKEY) == "(root (nsubj (det ) ) (obj (det ) ) )"
-    assert linearise(parse_of([], [])) == ""
-    assert linearise(parse_of([0], ["root"])) == "(root )"
-    children = parse_of([3, 3, 1, 3, 3], ["a", "nmod:poss", "c", "root", "e"])
+    assert linearise(tree([], [])) == ""
+    assert linearise(tree([0], ["root"])) == "(root )"
+    children = tree([3, 3, 1, 3, 3], ["a", "nmod:poss", "c", "root", "e"])
     assert linearise(children) == "(root (a ) (nmod:poss (c ) ) (e ) )"
 
 
@@ -110,14 +86,14 @@ def test_brackets_equal_those_of_a_recursion(words):
     random = np.random.default_rng(words)
     for _ in range(10):
         parents = random_tree(words, random)
-        parse = parse_of(parents, [f"r{number}" for number in random.integers(9, size=words)])
+        parse = tree(parents, [f"r{number}" for number in random.integers(9, size=words)])
         root = int(np.flatnonzero(parents == np.arange(words))[0])
         assert linearise(parse) == recursive_brackets(parse, root)
 
 
 def test_a_chain_of_thousands_of_words_has_its_brackets():
     words = 5000
-    parse = parse_of(np.maximum(np.arange(words) - 1, 0), ["root"] + ["dep"] * (words - 1))
+    parse = tree(np.maximum(np.arange(words) - 1, 0), ["root"] + ["dep"] * (words - 1))
     assert linearise(parse) == "(root " + "(dep " * (words - 1) + " ".join([")"] * words)
 
 

@@ -24,7 +24,7 @@ from synmt.parsing.arcs import (
 )
 from synmt.parsing.lines import MAX_CHARACTERS, Analysis, Tokens, given_tokens, join_analyses
 from synmt.parsing.stanza_internals import isolated
-from synmt.syntax.parse import Arcs, Parse, evenly_spaced
+from synmt.syntax.parse import Parse, evenly_spaced
 
 
 class DirectParser:
@@ -47,16 +47,12 @@ class DirectParser:
     def supports(pipeline: Any) -> bool:
         """Return whether every model of a pipeline is one that can be called directly."""
         processors = pipeline.processors
-        if (
-            set(processors) != {"tokenize", "pos", "lemma", "depparse"}
-            or not processors["lemma"].use_identity
-        ):
-            return False
-        models = [getattr(processors[name].trainer, "model", None) for name in ("pos", "depparse")]
         return (
-            DirectTokenizer.supports(processors["tokenize"])
-            and DirectTagger.supports(models[0])
-            and DirectGraphParser.supports(models[1])
+            set(processors) == {"tokenize", "pos", "lemma", "depparse"}
+            and bool(processors["lemma"].use_identity)
+            and DirectTokenizer.supports(processors["tokenize"])
+            and DirectTagger.supports(getattr(processors["pos"].trainer, "model", None))
+            and DirectGraphParser.supports(getattr(processors["depparse"].trainer, "model", None))
         )
 
     def reads(self, lines: Texts) -> bool:
@@ -100,7 +96,7 @@ class DirectParser:
         tags = self.tagger(words, packing := Packing([len(each) for each in words]))
         rooted = Packing([length + 1 for length in packing.lengths])
         scores = self.parser.read(words, tags, rooted)
-        trees, labels = self._trees(scores)
+        trees = self._trees(scores)
         numbers = tags.cpu().numpy()[packing.numbers]  # (B, T)
         names, relations = self.tagger.names, self.relations
         return [
@@ -109,17 +105,19 @@ class DirectParser:
                 parents=[head - 1 if head else word for word, head in enumerate(tree)],
                 relations=[
                     relations[label] if head else "root"
-                    for label, head in zip(labels_of_part, tree, strict=True)
+                    for label, head in zip(labels, tree, strict=True)
                 ],
                 tags=[names[tag] or "_" for tag in numbers[number, : len(tree)].tolist()],
-                arcs=self._arcs(scores, number) if arcs else None,
+                arcs=joint_probabilities(
+                    scores.arcs_of(number), scores.labels(number), self.relations
+                )
+                if arcs
+                else None,
             )
-            for number, (part, tree, labels_of_part) in enumerate(
-                zip(parts, trees, labels, strict=True)
-            )
+            for number, (part, (tree, labels)) in enumerate(zip(parts, trees, strict=True))
         ]
 
-    def _trees(self, scores: ParserScores) -> tuple[list[list[int]], list[list[int]]]:
+    def _trees(self, scores: ParserScores) -> list[tuple[list[int], list[int]]]:
         """Find the best tree of each sentence, and its relations: the lists do not have the
         root."""
         packing = scores.packing
@@ -131,33 +129,29 @@ class DirectParser:
         labels[sentence, place] = scores.best_labels(
             packing.numbers[sentence, place], packing.numbers[sentence, heads[sentence, place]]
         )
-        trees, labels_of_trees = (
-            [row[1:length].tolist() for row, length in zip(rows, packing.lengths, strict=True)]
-            for rows in (heads, labels)
-        )
-        if self.repairs:
-            for number in range(len(trees)):
-                trees[number], labels_of_trees[number] = self._repaired(
-                    scores, number, trees[number], labels_of_trees[number]
-                )
-        return trees, labels_of_trees
+        return [
+            self._repaired(
+                scores, number, heads[number, 1:length].tolist(), labels[number, 1:length].tolist()
+            )
+            for number, length in enumerate(packing.lengths)
+        ]
 
     def _repaired(
         self, scores: ParserScores, number: int, tree: list[int], labels: list[int]
     ) -> tuple[list[int], list[int]]:
         """Change a tree in which a word has two subjects or two objects as Stanza does."""
-        from stanza.models.depparse import head_constraints
+        from stanza.models.depparse.head_constraints import (
+            find_head_constraint_violations,
+            resolve_head_constraint_violations,
+        )
 
         names = [self.relations[label] for label in labels]
-        if not head_constraints.find_head_constraint_violations([0, *tree], names):
+        if not (self.repairs and find_head_constraint_violations([0, *tree], names)):
             return tree, labels
-        heads, new_labels = head_constraints.resolve_head_constraint_violations(
+        heads, new_labels = resolve_head_constraint_violations(
             scores.arcs_of(number),
             scores.labels(number),
             np.array([0, *tree]),
             self.parser.model.vocab["deprel"],
         )
         return heads[1:].tolist(), np.array(new_labels).tolist()
-
-    def _arcs(self, scores: ParserScores, number: int) -> Arcs:
-        return joint_probabilities(scores.arcs_of(number), scores.labels(number), self.relations)

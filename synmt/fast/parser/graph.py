@@ -86,7 +86,6 @@ class ParserScores:
 
     def __init__(self, model: Any, states: Any, packing: Packing) -> None:
         self.model, self.states, self.packing = model, states, packing
-        self._sides: dict[str, Any] = {}
 
     @cached_property
     def arcs(self) -> FloatTable:
@@ -120,7 +119,7 @@ class ParserScores:
         """Find the best relation of some arcs, given by packed numbers (M,) and (M,): (M,)."""
         import torch
 
-        left, right = self._biaffine("deprel")  # (N, D), (N, D)
+        left, right = self._sides_of_relations  # (N, D), (N, D)
         parts = zip(left[words].split(_PART), right[parents].split(_PART), strict=True)
         best = [
             torch.bmm(parent[:, None], self._labelled(word))[:, 0] for word, parent in parts
@@ -132,7 +131,7 @@ class ParserScores:
         import torch
 
         words = self.packing.numbers[sentence, : self.packing.lengths[sentence]]  # (W,)
-        left, right = (side[words] for side in self._biaffine("deprel"))  # (W, D), (W, D)
+        left, right = (side[words] for side in self._sides_of_relations)  # (W, D), (W, D)
         scores = torch.matmul(right, self._labelled(left))  # (W, W, L)
         return (
             torch.log_softmax(scores + self.model.deprel.scorer.W_bilin.bias, dim=2).cpu().numpy()
@@ -154,14 +153,15 @@ class ParserScores:
         weight = self.model.deprel.scorer.W_bilin.weight  # (D, D, L)
         return (words @ weight.flatten(1)).view(len(words), *weight.shape[1:])
 
+    @cached_property
+    def _sides_of_relations(self) -> tuple[Any, Any]:
+        return self._biaffine("deprel")
+
     def _biaffine(self, name: str) -> tuple[Any, Any]:
         """Compute the two sides of a biaffine scorer, each with a 1 at its end: (N, D), (N, D)."""
         import torch
 
-        if name not in self._sides:
-            scorer = getattr(self.model, name)
-            sides = (scorer.hidden_func(layer(self.states)) for layer in (scorer.W1, scorer.W2))
-            self._sides[name] = tuple(
-                torch.nn.functional.pad(side, (0, 1), value=1.0) for side in sides
-            )
-        return self._sides[name]
+        scorer = getattr(self.model, name)
+        sides = (scorer.hidden_func(layer(self.states)) for layer in (scorer.W1, scorer.W2))
+        words, parents = (torch.nn.functional.pad(side, (0, 1), value=1.0) for side in sides)
+        return words, parents
