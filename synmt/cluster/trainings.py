@@ -163,7 +163,7 @@ def _train_all(
     gpu = any(run.recipe.training.device != "cpu" for run in runs)
     for trained in cluster.run(_train, state, items(), where=data, long=LongWork(stop, lost, gpu)):
         run = runs[trained.number]
-        if trained.content is not None:
+        if trained.content:
             unpack(Run(run.folder), trained.content)
         yield run, trained.end
 

@@ -43,23 +43,6 @@ class QuantizedLinear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Compute x Wᵀ + b: (N, D) -> (N, D')."""
-        sums, scale = self._sums(x)
-        return (
-            sums.mul_(scale)
-            if self.bias is None
-            else torch.addcmul(self.bias, sums, scale, out=sums)
-        )
-
-    def relu(self, x: Tensor) -> Tensor:
-        """Compute relu(x Wᵀ + b): (N, D) -> (N, D')."""
-        return self(x).relu_()
-
-    def added_to(self, residual: Tensor, x: Tensor) -> Tensor:
-        """Compute r + x Wᵀ + b: (N, D'), (N, D) -> (N, D')."""
-        return self(x).add_(residual)
-
-    def _sums(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute t_n Σ_k q_mk w_nk, (N, D'), and s_m, (N, 1)."""
         quantized, scale = quantize_rows(x.detach().float())
         # two's complement with the other sign bit is the number plus 128
         unsigned = quantized.view(torch.uint8).bitwise_xor_(_ZERO)
@@ -77,8 +60,18 @@ class QuantizedLinear:
             "none",
             [],
             "",
-        )
-        return sums, scale
+        )  # (N, D'), t_n Σ_k q_mk w_nk
+        if self.bias is None:
+            return sums.mul_(scale)
+        return torch.addcmul(self.bias, sums, scale, out=sums)
+
+    def relu(self, x: Tensor) -> Tensor:
+        """Compute relu(x Wᵀ + b): (N, D) -> (N, D')."""
+        return self(x).relu_()
+
+    def added_to(self, residual: Tensor, x: Tensor) -> Tensor:
+        """Compute r + x Wᵀ + b: (N, D'), (N, D) -> (N, D')."""
+        return self(x).add_(residual)
 
 
 def quantize_rows(x: Tensor, limit: int = _LARGEST) -> tuple[Tensor, Tensor]:

@@ -42,8 +42,8 @@ class RecordedPasses:
 
     def __init__(self, model: Seq2Seq) -> None:
         self._model = model
-        self._seen = Counter[Any]()
-        self._recorded = dict[Any, Any]()
+        self._seen = Counter()
+        self._recorded = {}
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, batch: Batch) -> Output:

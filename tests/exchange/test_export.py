@@ -120,7 +120,8 @@ def test_ctranslate2_translates_as_synmt_does_and_in_int8_nearly(name, run_of, t
         )
         for scorer in (translator, in_int8)
     )
-    assert abs(exact - near).mean() < 0.03
+    # without VNNI, sums of two of its products in int8 are cut off
+    assert abs(exact - near).mean() < (0.03 if torch.cpu._is_vnni_supported() else 0.5)
     assert (exact != near).any()
 
 
