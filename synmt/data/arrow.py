@@ -49,10 +49,9 @@ def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
 def table_bytes(columns: Mapping[str, pa.Array], facts: Facts) -> bytes:
     """Make the content of a file of columns."""
     stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
-    schema = pa.schema([(name, column.type) for name, column in columns.items()], metadata=stored)
-    batch = pa.record_batch(list(columns.values()), schema=schema)
+    batch = pa.RecordBatch.from_pydict(dict(columns), metadata=stored)
     content = pa.BufferOutputStream()
-    with ipc.new_file(content, schema) as writer:
+    with ipc.new_file(content, batch.schema) as writer:
         writer.write_batch(batch)
     return content.getvalue().to_pybytes()
 
@@ -93,7 +92,6 @@ class ArrowTable:
         return Lists(offsets, column.values.to_numpy(zero_copy_only=True))
 
     def _column(self, name: str) -> Any:
-        index = self._batch.schema.get_field_index(name)
-        if index < 0:
+        if not self.has(name):
             raise SynmtError(f"has no column '{name}'", where=str(self.path))
-        return self._batch.column(index)
+        return self._batch.column(name)

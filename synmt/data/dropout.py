@@ -107,15 +107,14 @@ class Merges:
         merged = [piece for piece in plain if len(spelled[piece]) > 1]
         # a better score is merged first
         self._by_rank = np.array(sorted(merged, key=vocabulary.score, reverse=True))
-        ranks: dict[int, int] = {}
+        # the last pair is found for all that are not there
+        ranks = {_NONE: _NONE}
         for rank, piece in enumerate(self._by_rank.tolist()):
             for place in range(1, len(spelled[piece])):
                 left, right = spelled[piece][:place], spelled[piece][place:]
                 if left in numbers and right in numbers:
                     ranks[numbers[left] * len(spelled) + numbers[right]] = rank
-        # the last pair is found for all that are not there
-        self._pairs = np.array([*sorted(ranks), _NONE])
-        self._ranks = np.array([*(ranks[pair] for pair in sorted(ranks)), _NONE])
+        self._pairs, self._ranks = np.array(sorted(ranks.items())).T.copy()
         self._parts = [
             [numbers[c] for c in text] if piece in plain else [piece]
             for piece, text in enumerate(spelled)

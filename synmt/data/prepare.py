@@ -185,9 +185,8 @@ def _finish(
 
 
 def _input_hashes(corpus: Corpus) -> dict[str, str]:
-    files = {"train": corpus.train, "valid": corpus.valid}
     return {
-        f"{split}.{side}": stored_sha256(path)
-        for split, pair in files.items()
-        for side, path in (("source", pair.source), ("target", pair.target))
+        f"{split}.{side}": stored_sha256(getattr(getattr(corpus, split), side))
+        for split in ("train", "valid")
+        for side in SIDES
     }
