@@ -20,7 +20,7 @@ from synmt.data.stream import Reader
 from synmt.errors import adding_advice, naming_lack_of_memory
 from synmt.exchange.hub import without_downloads
 from synmt.files.checksums import recording
-from synmt.files.writing import locked
+from synmt.files.writing import AnyPath, locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, fixed_order, keep_freed_memory
 from synmt.model.weights import load_tensors, save_tensors
@@ -58,7 +58,7 @@ def prepare(
     recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
-    data: str | Path = "data",
+    data: AnyPath = "data",
     source_trees: bool = False,
 ) -> Iterator[Prepared]:
     """Prepare the training data of a recipe; yields one record, which names the folder.
@@ -68,34 +68,35 @@ def prepare(
     data: the folder of trees and prepared corpora; what it already has is not made again.
     source_trees: parse the source even if no variant reads its trees.
     """
-    yield _preparation(recipe, overrides, Path(data), source_trees).run()
+    yield _preparation(recipe, overrides, data, source_trees).run()
 
 
 def plan_preparation(
     recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
-    data: str | Path = "data",
+    data: AnyPath = "data",
     source_trees: bool = False,
 ) -> list[Estimate]:
     """Estimate what `prepare` would do; the arguments are the same."""
     with without_downloads():
-        return list(estimate_all(_preparation(recipe, overrides, Path(data), source_trees).stages))
+        return list(estimate_all(_preparation(recipe, overrides, data, source_trees).stages))
 
 
 def _preparation(
-    recipe: RecipeSource, overrides: Iterable[str], data: Path, source_trees: bool
+    recipe: RecipeSource, overrides: Iterable[str], data: AnyPath, source_trees: bool
 ) -> Preparation:
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
-    return Preparation(adopt_vocabulary(loaded), requirements, data, source_trees=source_trees)
+    adopted = adopt_vocabulary(loaded)
+    return Preparation(adopted, requirements, Path(data), source_trees=source_trees)
 
 
 def train(
     recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
-    runs: str | Path = "runs",
-    data: str | Path = "data",
+    runs: AnyPath = "runs",
+    data: AnyPath = "data",
     overwrite: bool = False,
     stop: threading.Event | None = None,
     processes: Processes | None = None,
@@ -117,7 +118,7 @@ def train(
     processes: this process among those of `torchrun`; found in the environment if None.
     """
     processes = processes or join_processes()
-    stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite, processes)
+    stages = _run_stages(recipe, overrides, runs, data, overwrite, processes)
     run = stages.run
     processes.wait()
     if stages.finished:
@@ -150,30 +151,30 @@ def train(
 def _run_stages(
     recipe: RecipeSource,
     overrides: Iterable[str],
-    runs: Path,
-    data: Path,
+    runs: AnyPath,
+    data: AnyPath,
     overwrite: bool,
     processes: Processes | None = None,
 ) -> RunStages:
     loaded, requirements = load_checked(recipe, overrides, check_values)
-    run = Run(runs / loaded.name)
+    run = Run(Path(runs, loaded.name))
     if overwrite and processes:
         # if torchrun starts this again, the run that was there before has been removed already
         overwrite = not processes.was_done_before(f"overwrite {run.folder}")
-    return RunStages(run, loaded, requirements, data, overwrite=overwrite)
+    return RunStages(run, loaded, requirements, Path(data), overwrite=overwrite)
 
 
 def plan_training(
     recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
-    runs: str | Path = "runs",
-    data: str | Path = "data",
+    runs: AnyPath = "runs",
+    data: AnyPath = "data",
     overwrite: bool = False,
 ) -> list[Estimate]:
     """Estimate what `train` would do; arguments and errors are the same."""
     with without_downloads():
-        stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite)
+        stages = _run_stages(recipe, overrides, runs, data, overwrite)
         return list(estimate_all(stages.stages))
 
 
@@ -236,8 +237,8 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     source, target = data.vocabularies
     # the other processes write the same bytes
     with recording(run.folder, *_FIXED) if processes.rank == 0 else nullcontext():
-        for name, vocabulary in (("source", source), ("target", target)):
-            vocabulary.save(run.folder, name)
+        for side, vocabulary in zip(SIDES, data.vocabularies, strict=True):
+            vocabulary.save(run.folder, side)
         features = _features(run, recipe, data, prepared.trees)
         count, path = recipe.decoding.shortlist, run.folder / CANDIDATES
         known = load_tensors(path)["candidates"].size(1) - 1 if path.exists() else 0

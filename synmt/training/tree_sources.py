@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from synmt.arrays import SIDES, Side, Values
+from synmt.arrays import SIDES, Side, Strings, Values
 from synmt.corpora.corpus import Corpus
 from synmt.data.annotate import annotation_name, describe_files
 from synmt.errors import UsageError
@@ -49,12 +49,12 @@ class TreeRequirements:
     dependencies: bool = False
     constituents: bool = False
     as_text: bool = False
-    features: tuple[str, ...] = ()
+    features: Strings = ()
     variants: tuple[PlacedVariant, ...] = ()
-    splits: tuple[str, ...] = ("train", "valid")
+    splits: Strings = ("train", "valid")
 
     @property
-    def of_parser(self) -> tuple[str, ...]:
+    def of_parser(self) -> Strings:
         """The features that the parser has to give; the case of a word can be seen."""
         return tuple(name for name in self.features if name in FEATURES)
 
