@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import unescape
 from itertools import chain, islice
 from pathlib import Path
@@ -213,17 +214,17 @@ def cleaned(pairs: Iterable[Pair], languages: Pair, steps: Sequence[Step]) -> It
 
 def unescaped(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
     """Replace entities such as `&amp;` by their characters."""
-
-    def characters(text: str) -> str:
-        return _ENTITY.sub(lambda entity: unescape(entity[0]), text)
-
-    return ((characters(first), characters(second)) for first, second in pairs)
+    return _of_both_sides(partial(_ENTITY.sub, lambda entity: unescape(entity[0])), pairs)
 
 
 def straight_apostrophes(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
     """Replace typographic apostrophes by straight ones, as fairseq's prepare-iwslt14.sh does in the
     test text."""
-    return ((first.replace("’", "'"), second.replace("’", "'")) for first, second in pairs)
+    return _of_both_sides(lambda text: text.replace("’", "'"), pairs)
+
+
+def _of_both_sides(change: Callable[[str], str], pairs: Iterable[Pair]) -> Iterator[Pair]:
+    return ((change(first), change(second)) for first, second in pairs)
 
 
 def without_dates(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
