@@ -98,12 +98,25 @@ def annotate(
                 (shard, _rows(folder / paths[shard].name, side, parts, chunk))
                 for shard, chunk in rows_of_missing(paths, trees)
             )
-            what = f"prepare: trees of {split}"
-            write_shards(paths, ShardAnnotator.shard, annotator, rows, lines=lines, what=what)
+            write_shards(
+                paths,
+                ShardAnnotator.shard,
+                annotator,
+                rows,
+                lines=lines,
+                what=f"prepare: trees of {split}",
+            )
             shards[split] = [ArrowTable(path, TreeFacts).facts for path in paths]
         facts = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(shards)}
-        options: Values = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
-        write_last(annotation, "annotation.json", facts, "*.arrow", **options)
+        write_last(
+            annotation,
+            "annotation.json",
+            facts,
+            "*.arrow",
+            indent=1,
+            ensure_ascii=False,
+            sort_keys=True,
+        )
 
 
 def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
@@ -228,8 +241,10 @@ class ShardAnnotator:
         # BPE dropout is for these vocabularies only
         assert isinstance(self.vocabulary, SentencePieces)
         symbols = self.vocabulary.encode_symbols(text).spans  # (N, 2)
-        starts = np.searchsorted(symbols[:, 1], words[:, 0], side="right")
-        return starts, np.searchsorted(symbols[:, 0], words[:, 1], side="left")
+        return (
+            np.searchsorted(symbols[:, 1], words[:, 0], side="right"),
+            np.searchsorted(symbols[:, 0], words[:, 1], side="left"),
+        )
 
 
 def _summarize(shards: Mapping[str, Sequence[Facts]]) -> Values:

@@ -48,8 +48,10 @@ def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
 
 def table_bytes(columns: Mapping[str, pa.Array], facts: Facts) -> bytes:
     """Make the content of a file of columns."""
-    stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
-    batch = pa.RecordBatch.from_pydict(dict(columns), metadata=stored)
+    batch = pa.RecordBatch.from_pydict(
+        dict(columns),
+        metadata={"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)},
+    )
     content = pa.BufferOutputStream()
     with ipc.new_file(content, batch.schema) as writer:
         writer.write_batch(batch)
@@ -70,8 +72,9 @@ class ArrowTable:
             self._batch = reader.get_batch(0)
             facts = (reader.schema.metadata or {})[b"synmt"]
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            what = f"not a complete file of a prepared corpus ({error})"
-            raise SynmtError(what, where=str(path), do=RESTORE) from None
+            raise SynmtError(
+                f"not a complete file of a prepared corpus ({error})", where=str(path), do=RESTORE
+            ) from None
         self.facts = parse_json(facts, schema, where=str(path))
 
     def __len__(self) -> int:
@@ -88,8 +91,10 @@ class ArrowTable:
     def lists(self, name: str) -> Lists:
         """Return a column of lists."""
         column = self._column(name)
-        offsets = column.offsets.to_numpy(zero_copy_only=True)
-        return Lists(offsets, column.values.to_numpy(zero_copy_only=True))
+        return Lists(
+            column.offsets.to_numpy(zero_copy_only=True),
+            column.values.to_numpy(zero_copy_only=True),
+        )
 
     def _column(self, name: str) -> Any:
         if not self.has(name):

@@ -77,8 +77,10 @@ class PreparedCorpus:
 
     def annotations(self) -> dict[str, AnnotationFacts]:
         """Return all complete annotations by name: side, parser, relations, statistics."""
-        paths = sorted(self.folder.glob("parse-*/annotation.json"))
-        return {path.parent.name: _read_facts(path, AnnotationFacts) for path in paths}
+        return {
+            path.parent.name: _read_facts(path, AnnotationFacts)
+            for path in sorted(self.folder.glob("parse-*/annotation.json"))
+        }
 
     def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
         """Return the rows of `train` or `valid`; `trees` names the annotation of each side that
@@ -148,6 +150,7 @@ def shard_name(split: str, shard: int) -> str:
 def _read_facts(path: Path, schema: type[T]) -> T:
     do = "Run `synmt prepare` with its recipe, after removing the folder"
     if not _is_current(path):
-        what = f"not a complete prepared corpus in format {FORMAT}"
-        raise SynmtError(what, where=str(path.parent), do=do)
+        raise SynmtError(
+            f"not a complete prepared corpus in format {FORMAT}", where=str(path.parent), do=do
+        )
     return read_json(path, schema, do=do)

@@ -122,8 +122,13 @@ class StoredTrees:
             counts = self._columns["arc_counts"][row]  # (W,)
             words = np.repeat(np.arange(len(counts)), counts)  # (N,)
             probabilities = (probabilities / _WHOLE).astype(np.float32)
-        parents, relations = self._numbers("arc_parents", row), self._numbers("arc_relations", row)
-        return Arcs(words, parents, relations, probabilities, tuple(names))
+        return Arcs(
+            words,
+            self._numbers("arc_parents", row),
+            self._numbers("arc_relations", row),
+            probabilities,
+            tuple(names),
+        )
 
     def _numbers(self, column: str, row: int) -> IntArray:
         return self._columns[column][row].astype(np.int64)
@@ -148,10 +153,12 @@ class TreeColumns:
         self._whole, self._constituents, self._features = whole, constituents, features
         self._has_arcs = True
         places = (*_PLACES[whole], *("before",) * whole, *_CONSTITUENTS * constituents)
-        columns = (*_TREE, *places, "arc_counts", *_ARCS, *features)
-        self._rows: dict[str, list[Any]] = {name: [] for name in columns}
-        named = ("relations", "tags", "arc_relations", *features)
-        self._names: dict[str, dict[str, int]] = {name: {} for name in named}
+        self._rows: dict[str, list[Any]] = {
+            name: [] for name in (*_TREE, *places, "arc_counts", *_ARCS, *features)
+        }
+        self._names: dict[str, dict[str, int]] = {
+            name: {} for name in ("relations", "tags", "arc_relations", *features)
+        }
 
     def add(self, tree: Parse, places: Mapping[str, IntArray | int]) -> None:
         """Append the tree of the next row, and what links its words and pieces."""

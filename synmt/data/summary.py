@@ -43,8 +43,11 @@ def corpus_table(
         name = f"{trees['side']} trees"
         rows.append(_quotients(f"{name}: pieces per word of the tree", pieces, words))
         rows.append(_quotients(f"{name}: words without a separate piece", merged, words, ".3%"))
-    columns = [text_column(""), count_column("train"), count_column("valid")]
-    return Table(title=title, columns=columns, rows=rows)
+    return Table(
+        title=title,
+        columns=[text_column(""), count_column("train"), count_column("valid")],
+        rows=rows,
+    )
 
 
 def _quotients(

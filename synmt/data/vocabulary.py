@@ -75,8 +75,10 @@ class Vocabulary(ABC):
         it."""
         ids = self.encode_ids(tag)
         if len(ids) != 1 or UNK in ids:
-            do = "Learn a new vocabulary, or use a tag that it has"
-            raise SynmtError(f"the vocabulary has no tag {tag}", do=do)
+            raise SynmtError(
+                f"the vocabulary has no tag {tag}",
+                do="Learn a new vocabulary, or use a tag that it has",
+            )
         return ids[0]
 
     @abstractmethod
@@ -155,8 +157,11 @@ class SentencePieces(Vocabulary):
     def merged_pieces(self) -> list[int]:
         """List the characters and the pieces that are made of them: all but specials, bytes and
         tags."""
-        pieces = range(len(SPECIALS), len(self))
-        return [p for p in pieces if not self._processor.IsByte(p) and not self._is_tag(p)]
+        return [
+            p
+            for p in range(len(SPECIALS), len(self))
+            if not self._processor.IsByte(p) and not self._is_tag(p)
+        ]
 
     def _is_tag(self, piece: int) -> bool:
         # tags are not merged: they come whole out of a text in which nothing is

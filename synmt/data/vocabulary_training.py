@@ -80,8 +80,12 @@ def train_vocabulary(
     del counts[""]
     if settings.kind == "word":
         return _frequent_words(counts, settings, symbols)
-    rows = [f"{word}\t{counts[word]}" for word in sorted(counts)]
-    return _train_pieces(rows, settings, symbols, input_format="tsv")
+    return _train_pieces(
+        [f"{word}\t{counts[word]}" for word in sorted(counts)],
+        settings,
+        symbols,
+        input_format="tsv",
+    )
 
 
 def _count_words(settings: VocabularyRecipe, block: str) -> Counter[str]:
