@@ -118,8 +118,11 @@ def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> N
     steps = run.checkpoints()
     for folder in steps[:-1]:
         remove(folder / "optimizer.safetensors")
-    last = regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :]
-    needed = {steps[-1], run.checkpoint(best_step), *last}
+    needed = {
+        steps[-1],
+        run.checkpoint(best_step),
+        *regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :],
+    }
     for folder in steps:
         if folder not in needed:
             remove(folder)

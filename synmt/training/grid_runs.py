@@ -70,8 +70,11 @@ Ends = dict[Path, FailedRun | None]
 def failure_of(folder: Path, error: Exception) -> FailedRun:
     """Describe an error in text only: the error itself holds on to the memory of the model."""
     expected = isinstance(error, SynmtError)
-    level = logging.DEBUG if expected else logging.WARNING
-    _logger.log(level, "%s", "".join(traceback.format_exception(error)))
+    _logger.log(
+        logging.DEBUG if expected else logging.WARNING,
+        "%s",
+        "".join(traceback.format_exception(error)),
+    )
     return FailedRun(folder, str(error) if expected else f"{type(error).__name__}: {error}")
 
 
@@ -139,9 +142,11 @@ def _with_seeds(recipe: Recipe, seeds: Seeds) -> list[Recipe]:
 
 
 def _with_seed(recipe: Recipe, seed: int) -> Recipe:
-    training = recipe.training.model_copy(update={"seed": seed})
     return recipe.model_copy(
-        update={"name": name_with_seed(recipe.name, seed), "training": training}
+        update={
+            "name": name_with_seed(recipe.name, seed),
+            "training": recipe.training.model_copy(update={"seed": seed}),
+        }
     )
 
 

@@ -114,10 +114,9 @@ class Meter:
             if not (math.isfinite(norm) or self.overflow) or not all(
                 math.isfinite(batch["loss"]) for batch in losses
             ):
-                lines = listed((str(line + 1) for line in update.lines), 20)
                 raise SynmtError(
                     f"the loss or the gradient of step {update.step} is not a finite number",
-                    where=f"training lines {lines}",
+                    where="training lines " + listed((str(line + 1) for line in update.lines), 20),
                     do="Look at these lines, or lower training.learning_rate; clip_norm or float32 "
                     "may help too. The last checkpoint is kept",
                 )

@@ -87,8 +87,9 @@ def _preparation(
     recipe: RecipeSource, overrides: Iterable[str], data: AnyPath, source_trees: bool
 ) -> Preparation:
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
-    adopted = adopt_vocabulary(loaded)
-    return Preparation(adopted, requirements, Path(data), source_trees=source_trees)
+    return Preparation(
+        adopt_vocabulary(loaded), requirements, Path(data), source_trees=source_trees
+    )
 
 
 def train(
@@ -174,8 +175,7 @@ def plan_training(
 ) -> list[Estimate]:
     """Estimate what `train` would do; arguments and errors are the same."""
     with without_downloads():
-        stages = _run_stages(recipe, overrides, runs, data, overwrite)
-        return list(estimate_all(stages.stages))
+        return list(estimate_all(_run_stages(recipe, overrides, runs, data, overwrite).stages))
 
 
 def train_prepared(
@@ -204,10 +204,13 @@ def train_prepared(
             tokens = fit_batch(trainer)
         if processes.rank == 0:
             run.write_info(batch_tokens=tokens)
-    weights = sum(weight.numel() for weight in parameters)
-    frozen = sum(weight.numel() for weight in parameters if not weight.requires_grad)
-    device = str(choose_device(recipe.training.device))
-    yield StartRecord(step, weights, frozen, device, recipe.training)
+    yield StartRecord(
+        step,
+        weights=sum(weight.numel() for weight in parameters),
+        frozen=sum(weight.numel() for weight in parameters if not weight.requires_grad),
+        device=str(choose_device(recipe.training.device)),
+        settings=recipe.training,
+    )
     log, record = None, None
     if processes.rank == 0:
         devices = [*(run.info().get("devices", []) if step else []), device_name(trainer.device)]
@@ -231,8 +234,9 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     keep_freed_memory()
     settings, dropout = recipe.training, recipe.vocabulary.dropout
     if settings.batch_tokens == "auto":
-        tokens = run.info().get("batch_tokens", SMALLEST)
-        settings = settings.model_copy(update={"batch_tokens": tokens})
+        settings = settings.model_copy(
+            update={"batch_tokens": run.info().get("batch_tokens", SMALLEST)}
+        )
     data = PreparedCorpus.open(prepared.folder)
     source, target = data.vocabularies
     # the other processes write the same bytes
@@ -265,15 +269,6 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         for side in SIDES
     }
     valid = Reader(data.split("valid", prepared.trees), settings, reading)
-    train = Reader(
-        data.split("train", prepared.trees),
-        settings,
-        reading,
-        processes.rank,
-        processes.count,
-        prepared.corpus.parts,
-        BpeDropout((source, target), dropout, settings.seed) if dropout else None,
-    )
     score = None
     if settings.validation_beam_size:
         score = validation_scores(recipe, prepared, valid, target)
@@ -281,7 +276,15 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         run,
         recipe,
         model,
-        train=train,
+        train=Reader(
+            data.split("train", prepared.trees),
+            settings,
+            reading,
+            processes.rank,
+            processes.count,
+            prepared.corpus.parts,
+            BpeDropout((source, target), dropout, settings.seed) if dropout else None,
+        ),
         valid=valid,
         device=choose_device(settings.device),
         score=score,

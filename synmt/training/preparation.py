@@ -117,8 +117,8 @@ class Preparation:
     def run(self) -> Prepared:
         """Make what is missing, warn of what is unexpected in the data, and describe them."""
         new = run_stages(self.stages)
-        sources, needs = self.sources.result, self.requirements["source"]
-        has_parser = "source" in self.trees or needs.to_run
+        sources = self.sources.result
+        has_parser = "source" in self.trees or self.requirements["source"].to_run
         trees: dict[Side, str] = {side: stage.result.name for side, stage in self.trees.items()}
         prepared = PreparedCorpus.open(self.pieces.result)
         for text in relation_warnings(self.requirements, prepared, trees):
@@ -142,8 +142,8 @@ class Preparation:
     def _inputs(self) -> Inputs:
         """Hash the texts of the recipe, the trees that come with them, and the parsers of the
         others."""
-        recipe, sources = self.recipe, self.sources.result
-        trees = {path for source in sources.values() for path in source.given.values()}
+        recipe = self.recipe
+        trees = {path for source in self.sources.result.values() for path in source.given.values()}
         texts = local_texts(recipe.corpus, recipe.source, recipe.target)
         read = {
             key: [name for name, path in files if name in SIDES or path in trees]
@@ -205,8 +205,9 @@ class PieceStage(_DataStage[Path]):
 
     @cached_property
     def _folder(self) -> Path:
-        corpus, vocabularies = self.of.task.result, self.of.vocabularies
-        return prepared_folder(self.of.data / "prepared", self.recipe, corpus, vocabularies)
+        return prepared_folder(
+            self.of.data / "prepared", self.recipe, self.of.task.result, self.of.vocabularies
+        )
 
     def find(self) -> Path | None:
         corpus = self.of.task.known

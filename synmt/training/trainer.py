@@ -135,8 +135,9 @@ class Trainer:
         """Read batches and copy them to the device, a few ahead of training."""
 
         def copied() -> Iterator[tuple[Batch, Position]]:
-            position = Position(self.state.epoch, self.state.batch)
-            for batch, after in self.train_reader.forever(position):
+            for batch, after in self.train_reader.forever(
+                Position(self.state.epoch, self.state.batch)
+            ):
                 yield batch.to(self.device), after
 
         return prefetch(copied())
