@@ -56,9 +56,10 @@ class PublicSource:
         """Read the sentences of two languages from the files on this disk."""
         first, second = languages
         if self.columns:
-            separator = " ||| " if self.owners else "\t"
             return read_fields(
-                self._text(first), (self.columns[first], self.columns[second]), separator=separator
+                self._text(first),
+                (self.columns[first], self.columns[second]),
+                separator=" ||| " if self.owners else "\t",
             )
         return read_pairs((self._text(first), self._text(second)), self.form)
 
@@ -67,8 +68,10 @@ class PublicSource:
             path = self.found()
             assert path is not None, self
             return Packed((path,))
-        paths = map(local_path, self.files((language, language)))
-        return Packed(tuple(paths), tuple(name.format(language) for name in self.inside))
+        return Packed(
+            tuple(map(local_path, self.files((language, language)))),
+            tuple(name.format(language) for name in self.inside),
+        )
 
     def found(self) -> Path | None:
         """Find a file of owners on this disk; the upper folders of its path may be missing or be in

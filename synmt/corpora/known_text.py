@@ -97,8 +97,9 @@ class KnownText:
             streams = {
                 name: stack.enter_context(write_atomically(self.folder / name)) for name in names
             }
-            pairs = plan.pairs(self.languages)
-            for split, pair in with_progress(pairs, f"build {self.name}/{plan.splits[0]}"):
+            for split, pair in with_progress(
+                plan.pairs(self.languages), f"build {self.name}/{plan.splits[0]}"
+            ):
                 counts[split] += 1
                 for language, text in zip(self.languages, pair, strict=True):
                     if stream := streams.get(f"{split}.{language}"):
@@ -123,15 +124,14 @@ class ControlledText(KnownText):
         package = Path(__file__).parents[1] / "controlled"
         changed = self.settings.model_dump(exclude_defaults=True)
         made_by = fingerprint(
-            *(sha256(path) for path in sorted(package.glob("*.py"))),
+            *map(sha256, sorted(package.glob("*.py"))),
             *(f"{name}={value}" for name, value in changed.items()),
         )
         return cache_folder() / "corpora" / f"controlled-{made_by}"
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        usual = self.settings == ControlledRecipe()
-        return [*(super().folders() if usual else ()), self.folder]
+        return [*(super().folders() if self.settings == ControlledRecipe() else ()), self.folder]
 
     def downloads(self) -> list[RemoteFile]:
         """List no files."""

@@ -161,10 +161,13 @@ def _index() -> Path:
 def _make_index(path: Path, release: str) -> None:
     _logger.info("mtdata makes its index of public corpora, once: this takes half a minute")
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"MTDATA": folder}
-        command = [sys.executable, "-c", "import mtdata.index"]
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-c", "import mtdata.index"],
+            cwd=folder,
+            env=os.environ | {"MTDATA": folder},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise SynmtError(
