@@ -179,8 +179,9 @@ def _choose_questions(values: Mapping[str, Any], spellings: Mapping[str, str]) -
 
 
 def _flags(questions: Sequence[_Question]) -> str:
-    names = (name for question in questions for name in question.flags)
-    return " or ".join(f"--{name.replace('_', '-')}" for name in names)
+    return " or ".join(
+        f"--{name.replace('_', '-')}" for question in questions for name in question.flags
+    )
 
 
 def _answer(
@@ -198,5 +199,7 @@ def _answer(
 
         check_page(page)
     chosen = [question.read(values) for question in questions]
-    pairs = zip(questions, chosen, strict=True)
-    return {question.name: question.answer(options) for question, options in pairs}
+    return {
+        question.name: question.answer(options)
+        for question, options in zip(questions, chosen, strict=True)
+    }

@@ -212,8 +212,12 @@ def _check(options: ScoreArguments, typed: Typed) -> None:
     """Refuse options that do not apply to the task, and a task that lacks some."""
     task = "--contrast" if options.contrast else "--target" if options.target else ""
     names = _FOR_TRANSLATIONS if task else _FOR_MODELS
-    do = "Leave it out" if task else "Let models score texts by --target or --contrast"
-    refuse_typed(typed, names, f"does not apply to {task or 'translations'}", do=do)
+    refuse_typed(
+        typed,
+        names,
+        f"does not apply to {task or 'translations'}",
+        do="Leave it out" if task else "Let models score texts by --target or --contrast",
+    )
     if options.contrast and options.target:
         raise UsageError("--target does not apply to --contrast", do="Leave one of them out")
     if task and not options.runs:
@@ -231,8 +235,8 @@ def _judge(options: ScoreArguments, kind: Format) -> None:
     """Print how often models prefer the right translations."""
     from synmt.evaluation.contrast.report import ContrastOptions, judge_models
 
-    judged = filled(ContrastOptions, options, models=options.runs)
-    console.show_reports({"contrast": judge_models(judged)}, kind)
+    report = judge_models(filled(ContrastOptions, options, models=options.runs))
+    console.show_reports({"contrast": report}, kind)
 
 
 def _score_translations(options: ScoreArguments, kind: Format) -> None:

@@ -210,8 +210,8 @@ def translate(
     names = ("device", "checkpoint", "parser", "precision", "target_language")
     arguments = {name: getattr(options, name) for name in names} | search
     arguments["alignment"] = options.alignments is not None
-    cached, usual = options.parse_cache, server.serve is None
-    arguments["parse_cache"] = usual if cached is None else cached
+    cached = options.parse_cache
+    arguments["parse_cache"] = server.serve is None if cached is None else cached
     arguments["sampling"] = Sampling(**drawing) if sample else None
     runs = options.run or [newest_run()]
     if server.serve is None:
@@ -248,9 +248,10 @@ def _serve(runs: Sequence[Path], arguments: dict[str, Any], server: ServerOption
         try:
             from synmt.serve.run import listen, serve
         except ImportError as error:
-            what = f"--serve needs {error.name}, which is not installed"
-            do = "Install it with `pip install 'synmt[serve]'`"
-            raise SynmtError(what, do=do) from error
+            raise SynmtError(
+                f"--serve needs {error.name}, which is not installed",
+                do="Install it with `pip install 'synmt[serve]'`",
+            ) from error
         from synmt.decode.translator import Translator
         from synmt.serve.desk import Served
 
@@ -350,8 +351,7 @@ def _translate(
         bar as advance,
     ):
         records = _records(options, translator, shared.window, in_full=lines is not None)
-        translated = translate_windows(shared, records, finished)
-        for window, translations in summarized(translated):
+        for window, translations in summarized(translate_windows(shared, records, finished)):
             for request, translation in zip(window, translations, strict=True):
                 if not options.tokens:
                     translation = joined(translation, translator.tokenizers["target"])
