@@ -20,6 +20,8 @@ from synmt.parallel.threads import use_threads
 
 T = TypeVar("T")
 
+Values = dict[str, Any]
+"""The values of options, by their parameters."""
 Typed = Mapping[str, str]
 """The spelling of each option that the user typed, such as `--metrics/--metric`, by its
 parameter."""
@@ -186,8 +188,10 @@ def command(
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__name__, run.__module__ = function.__name__, function.__module__
     # the help wraps paragraphs to the width of the terminal, but keeps line breaks
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    run.__doc__ = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    run.__doc__ = "\n\n".join(
+        paragraph.replace("\n", " ")
+        for paragraph in inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    )
     return run
 
 
@@ -219,7 +223,7 @@ def refuse_typed(typed: Typed, names: Iterable[str], what: str, *, do: str) -> N
             raise UsageError(f"{typed[name]} {what}", do=do)
 
 
-def piped(values: Mapping[str, Any]) -> list[str]:
+def piped(values: Values) -> list[str]:
     """Find the option that reads standard input, `-`: a list of its name. Raises UsageError if
     there are several."""
     names = [

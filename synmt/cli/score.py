@@ -177,8 +177,20 @@ class ScoreArguments:
 
 _FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
 _FOR_TRANSLATIONS = (
-    *("systems", "reference", "test_set", "metrics", "on", "tokenize", "lowercase"),
-    *("comet_model", "beer_folder", "sentences", "cost", "group_seeds", "names", "tests"),
+    "systems",
+    "reference",
+    "test_set",
+    "metrics",
+    "on",
+    "tokenize",
+    "lowercase",
+    "comet_model",
+    "beer_folder",
+    "sentences",
+    "cost",
+    "group_seeds",
+    "names",
+    "tests",
 )
 
 
@@ -224,8 +236,11 @@ def _check(options: ScoreArguments, typed: Typed) -> None:
         raise UsageError(f"{task} needs a model", do="Add `--run RUN`")
     if task == "--target" and (not options.source or len(options.runs) > 1):
         raise UsageError("--target needs --source and one model", do="Add `--source FILE`")
-    inputs = (options.reference, options.source, *options.systems)
-    if options.sentences is not None and options.sentences in inputs:
+    if options.sentences is not None and options.sentences in (
+        options.reference,
+        options.source,
+        *options.systems,
+    ):
         raise UsageError("the output would replace an input", where=str(options.sentences))
     names = ("systems", "reference", "source", "target", "parses")
     piped({name: getattr(options, name) for name in names})
@@ -274,10 +289,9 @@ def _score_pairs(options: ScoreArguments, kind: Format) -> None:
     from synmt.parallel.engine import using_cluster
 
     [model] = options.runs
-    of_pairs = filled(PairOptions, options, model=model)
     totals, pairs = Totals(), []
     with using_cluster(options.cluster):
-        for pair in score_files(of_pairs):
+        for pair in score_files(filled(PairOptions, options, model=model)):
             totals.add(pair)
             if kind == "json":
                 pairs.append(pair_json(pair))

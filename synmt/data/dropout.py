@@ -70,8 +70,10 @@ def _with_pieces(example: Example, side: Side, ids: IdArray, spans: IntArray) ->
     tree = example.trees.get(side)
     if isinstance(tree, WholeTree):
         # a random control is the same in all epochs, unless the words are merged in another way
-        fitted = replace(tree.on(spans), key=getattr(example, side).tobytes())
-        changed["trees"] = {**example.trees, side: fitted}
+        changed["trees"] = {
+            **example.trees,
+            side: replace(tree.on(spans), key=getattr(example, side).tobytes()),
+        }
     return replace(example, **changed)
 
 

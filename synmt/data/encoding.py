@@ -115,8 +115,14 @@ class Encoder:
         """Write the missing shards into a folder, which already says which pairs of train are
         kept."""
         paths = shard_paths(folder, self.split, lines)
-        shards = self._missing_shards(text, paths)
-        write_shards(paths, Encoder.shard, self, shards, lines=lines, what=f"prepare: {self.split}")
+        write_shards(
+            paths,
+            Encoder.shard,
+            self,
+            self._missing_shards(text, paths),
+            lines=lines,
+            what=f"prepare: {self.split}",
+        )
 
     def _missing_shards(
         self, text: SplitFiles, paths: Sequence[Path]

@@ -53,11 +53,18 @@ def prepared_folder(
     vocabularies: those of another run, if they are not learned from the corpus.
     """
     settings = (recipe.filters.identity(), recipe.vocabulary.identity())
-    inputs = tuple(_input_hashes(corpus).items())
     # weights change which rows an epoch reads, but not the rows
     tags = [tuple((part.lines, part.tag) for part in corpus.parts)] * bool(part_tags(corpus.parts))
     hashes = [fingerprint(vocabularies[side].to_bytes()) for side in SIDES] if vocabularies else []
-    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs, *tags, *hashes)
+    key = fingerprint(
+        FORMAT,
+        corpus.source,
+        corpus.target,
+        settings,
+        tuple(_input_hashes(corpus).items()),
+        *tags,
+        *hashes,
+    )
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
 
 
@@ -92,8 +99,11 @@ def prepare(
                 parts = corpus.parts if split == "train" else ()
                 encoder = Encoder(recipe.filters.max_pieces, (source, target), split, parts, tail)
                 encoder.encode(corpus.splits()[split], folder, lines[split])
-        sizes = {"source": len(source), "target": len(target)}
-        _finish(recipe, corpus, folder, lines, {"vocabularies": names, "vocabulary_sizes": sizes})
+        pieces = {
+            "vocabularies": names,
+            "vocabulary_sizes": {"source": len(source), "target": len(target)},
+        }
+        _finish(recipe, corpus, folder, lines, pieces)
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synmt.arrays import SIDES
+from synmt.arrays import SIDES, Texts
 from synmt.data.corpus import PreparedCorpus
 from synmt.reporting.values import Table, Value, Written, count_column, text_column
 
 
 def corpus_table(
     prepared: PreparedCorpus,
-    annotations: Sequence[str] = (),
+    annotations: Texts = (),
     *,
     title: str = "",
 ) -> Table:
@@ -24,8 +24,12 @@ def corpus_table(
         dropped = [split["reasons"].get(reason, 0) for split in splits]
         if reason != "kept" and any(dropped):
             rows.append([f"dropped: {reason}", *dropped])
-    longest = facts["filters"]["max_pieces"]
-    rows.append([f"truncated to {longest} pieces", *(split["cut"] for split in splits)])
+    rows.append(
+        [
+            f"truncated to {facts['filters']['max_pieces']} pieces",
+            *(split["cut"] for split in splits),
+        ]
+    )
     for number, side in enumerate(SIDES):
         words, pieces, unknown = (
             [split[key][number] for split in splits] for key in ("words", "pieces", "unknown")

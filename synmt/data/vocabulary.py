@@ -283,8 +283,7 @@ class Words(_NumberedPieces):
 
     def encode(self, text: str) -> Pieces:
         words = list(re.finditer(r"\S+", text))
-        ids = self._ids_of(match[0] for match in words)
-        return _pieces(ids, [match.span() for match in words])
+        return _pieces(self._ids_of(match[0] for match in words), [match.span() for match in words])
 
     def encode_batch(self, texts: Texts) -> list[list[int]]:
         return [self._ids_of(text.split()) for text in texts]

@@ -79,7 +79,7 @@ def save_checkpoint(
         save_weights(model, folder / "model.safetensors")
         save_tensors(tensors, folder / "optimizer.safetensors")
         with reporting_os_errors(folder):
-            (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
+            (folder / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
             (folder / RECORD).write_text(as_text(hashes(folder, "*")), encoding="utf-8")
 
 

@@ -38,8 +38,12 @@ def _without_tests(recipe: Recipe) -> Recipe:
 def is_complete(run: Run, recipe: Recipe) -> bool:
     """Return whether a run has finished, and has its weights and the translations of all test sets
     of the recipe."""
-    there = has_finished(run, recipe) and run.weights.exists() and run.recipe() == recipe
-    return there and not missing_tests(run, recipe)
+    return (
+        has_finished(run, recipe)
+        and run.weights.exists()
+        and run.recipe() == recipe
+        and not missing_tests(run, recipe)
+    )
 
 
 def missing_tests(run: Run, recipe: Recipe) -> list[str]:

@@ -122,12 +122,11 @@ def train_grid(
     failed = [end for end in ends.values() if end]
     finished = [run for run in planned if run.folder in ends and not ends[run.folder]]
     all_ended = len(ends) == len(planned)
-    shown = all_ended and (processes is None or processes.rank == 0)
     yield GridRecord(
         "finished" if all_ended else "interrupted",
         [run.folder for run in finished],
         failed,
-        compare_runs(finished) if shown else {},
+        compare_runs(finished) if all_ended and (not processes or processes.rank == 0) else {},
     )
 
 

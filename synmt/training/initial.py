@@ -81,9 +81,20 @@ def adopt_vocabulary(recipe: Recipe, run: Run | None = None, *, overwrite: bool 
 
 
 _OF_THE_NETWORK = (
-    *("architecture", "encoder_layers", "decoder_layers", "model_dim", "embedding_dim"),
-    *("feedforward_dim", "heads", "encoder_heads", "norm", "norm_kind", "positions"),
-    *("feed_forward", "output_bias", "embeddings"),
+    "architecture",
+    "encoder_layers",
+    "decoder_layers",
+    "model_dim",
+    "embedding_dim",
+    "feedforward_dim",
+    "heads",
+    "encoder_heads",
+    "norm",
+    "norm_kind",
+    "positions",
+    "feed_forward",
+    "output_bias",
+    "embeddings",
 )
 """Keys of `model` that weights depend on."""
 

@@ -46,7 +46,12 @@ Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order."""
 
 _FIXED = (
-    *("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "code/**/*.py"),
+    "recipe.yaml",
+    "*.model",
+    "*.words",
+    "*.truecase",
+    "features.json",
+    "code/**/*.py",
     CANDIDATES,
 )
 """Files of a run that do not change while it is trained."""

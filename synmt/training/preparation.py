@@ -110,7 +110,12 @@ class Preparation:
     def stages(self) -> list[Stage[Any]]:
         """All stages, in order."""
         return [
-            *(self.pretrained, self.text, self.sources, self.words, self.task, self.pieces),
+            self.pretrained,
+            self.text,
+            self.sources,
+            self.words,
+            self.task,
+            self.pieces,
             *self.trees.values(),
         ]
 
@@ -120,8 +125,9 @@ class Preparation:
         sources = self.sources.result
         has_parser = "source" in self.trees or self.requirements["source"].to_run
         trees: dict[Side, str] = {side: stage.result.name for side, stage in self.trees.items()}
-        prepared = PreparedCorpus.open(self.pieces.result)
-        for text in relation_warnings(self.requirements, prepared, trees):
+        for text in relation_warnings(
+            self.requirements, PreparedCorpus.open(self.pieces.result), trees
+        ):
             _logger.warning("%s", text)
         costs: dict[Side, ParseCost] = {
             side: cost for side, parse in self.parses.items() if (cost := parse.cost())
@@ -145,11 +151,13 @@ class Preparation:
         recipe = self.recipe
         trees = {path for source in self.sources.result.values() for path in source.given.values()}
         texts = local_texts(recipe.corpus, recipe.source, recipe.target)
-        read = {
-            key: [name for name, path in files if name in SIDES or path in trees]
-            for key, files in texts.items()
-        }
-        inputs = hash_files(texts, read)
+        inputs = hash_files(
+            texts,
+            {
+                key: [name for name, path in files if name in SIDES or path in trees]
+                for key, files in texts.items()
+            },
+        )
         for side in filter(self.sources.parses, SIDES):
             inputs[parser_section(side)] = make_parser(recipe, side).identity["files"]
         return inputs

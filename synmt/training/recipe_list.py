@@ -31,7 +31,6 @@ def recipe_table(words: Iterable[str] = ()) -> Table:
         about = " ".join((name, system, corpus, comment)).lower()
         if all(word in about for word in words):
             pairs = KNOWN_CORPORA[recipe.corpus.name or ""].counts.get("train")
-            local = find_corpus(recipe.corpus, recipe.source, recipe.target)
             rows.append(
                 [
                     name,
@@ -39,20 +38,24 @@ def recipe_table(words: Iterable[str] = ()) -> Table:
                     corpus,
                     pairs,
                     _reported(comment) or None,
-                    "local" if local else "missing",
+                    "local"
+                    if find_corpus(recipe.corpus, recipe.source, recipe.target)
+                    else "missing",
                 ]
             )
-    columns = [
-        *(text_column(title) for title in ("recipe", "system", "corpus")),
-        count_column("pairs"),
-        text_column(
-            "reported BLEU",
-            about="on the paper's test sets; valid: on its validation text; −: difference from the "
-            "recipe it changes",
-        ),
-        text_column("text", about="missing: `synmt train` downloads or builds it"),
-    ]
-    return Table(columns=columns, rows=rows)
+    return Table(
+        columns=[
+            *(text_column(title) for title in ("recipe", "system", "corpus")),
+            count_column("pairs"),
+            text_column(
+                "reported BLEU",
+                about="on the paper's test sets; valid: on its validation text; −: difference from "
+                "the recipe it changes",
+            ),
+            text_column("text", about="missing: `synmt train` downloads or builds it"),
+        ],
+        rows=rows,
+    )
 
 
 def _comment(path: Path) -> str:

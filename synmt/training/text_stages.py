@@ -131,8 +131,9 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
 
     def parses(self, side: Side) -> bool:
         """Return whether the recipe's parser of a side is used."""
-        is_tokenizer = self.recipe.text_of(side).tokenizer == "stanza"
-        return is_tokenizer or (side in self.sides and not self.are_given(side))
+        return self.recipe.text_of(side).tokenizer == "stanza" or (
+            side in self.sides and not self.are_given(side)
+        )
 
     def are_given(self, side: Side) -> bool:
         """Return whether all trees of a side come with its text; before the text is there, the
@@ -140,8 +141,11 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
         recipe, text = self.recipe, self.text.known
         if text is None:
             settings = recipe.parser_of(side)
-            are_brackets = settings.constituents == "given" or recipe.tasks.trees == "bracketings"
-            return are_brackets or settings.control == "gold"
+            return (
+                settings.constituents == "given"
+                or recipe.tasks.trees == "bracketings"
+                or settings.control == "gold"
+            )
         return bool(all_given_trees(recipe, text, side, self.requirements[side]))
 
 
