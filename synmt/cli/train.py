@@ -87,7 +87,7 @@ def train(options: TrainArguments) -> None:
 
     Example: [bold]synmt train multi30k-tiny multi30k-pascal --seeds 3[/]
     """
-    words = list(options.arguments)
+    words = options.arguments
     if options.show_list or options.keys:
         (show_recipes if options.show_list else show_keys)(words)
         return

@@ -129,7 +129,7 @@ def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: st
     )
 
     def item(split: str) -> CorpusItem:
-        return CorpusItem.model_validate(dict(files_in([folder], split, source, target)))
+        return CorpusItem.model_validate(files_in([folder], split, source, target))
 
     return recipe.model_copy(
         update={

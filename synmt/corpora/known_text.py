@@ -47,8 +47,12 @@ class KnownText:
 
     def missing(self) -> list[str]:
         """Name the files that none of the folders has."""
-        splits = [split for split in self.known.all_splits if split in self.splits]
-        names = [f"{split}.{language}" for split in splits for language in self.languages]
+        names = [
+            f"{split}.{language}"
+            for split in self.known.all_splits
+            if split in self.splits
+            for language in self.languages
+        ]
         folders = self.folders()
         return [name for name in names if in_any(folders, name) is None]
 
@@ -59,8 +63,12 @@ class KnownText:
     def downloads(self) -> list[RemoteFile]:
         """List the public files that missing ones are built from, each once."""
         plans = self._plans()
-        sources = [source for plan in plans for source in plan.sources]
-        lacking = [source for source in sources if source.owners and source.found() is None]
+        lacking = [
+            source
+            for plan in plans
+            for source in plan.sources
+            if source.owners and source.found() is None
+        ]
         if lacking or not plans:
             needed = ["/".join(source.inside) for source in lacking] or self.missing()
             folders = lacking[0].places() if lacking else self.folders()

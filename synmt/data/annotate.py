@@ -107,11 +107,10 @@ def annotate(
                 what=f"prepare: trees of {split}",
             )
             shards[split] = [ArrowTable(path, TreeFacts).facts for path in paths]
-        facts = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(shards)}
         write_last(
             annotation,
             "annotation.json",
-            facts,
+            {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(shards)},
             "*.arrow",
             indent=1,
             ensure_ascii=False,

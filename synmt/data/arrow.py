@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,20 @@ from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
 
 
+@dataclass(frozen=True, eq=False)
 class Lists:
     """A column of lists: `column[row]` is a read-only view of one list."""
 
-    def __init__(self, offsets: Array, values: Array) -> None:
-        self._offsets, self._values = offsets, values
+    offsets: Array
+    values: Array
 
     def __getitem__(self, row: int) -> Array:
-        return self._values[self._offsets[row] : self._offsets[row + 1]]
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
         """Return the length of each list, without reading its values: (N,)."""
-        return np.diff(self._offsets).astype(np.int32, copy=False)
+        return np.diff(self.offsets).astype(np.int32, copy=False)
 
 
 def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:

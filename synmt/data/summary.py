@@ -18,8 +18,10 @@ def corpus_table(
     """Make the table; with annotations, also of how their words match the pieces."""
     facts = prepared.facts
     splits = [facts["splits"]["train"], facts["splits"]["valid"]]
-    rows: list[list[Value]] = [["lines", *(split["lines"] for split in splits)]]
-    rows.append(["kept", *(split["rows"] for split in splits)])
+    rows: list[list[Value]] = [
+        ["lines", *(split["lines"] for split in splits)],
+        ["kept", *(split["rows"] for split in splits)],
+    ]
     for reason in splits[0]["reasons"]:
         dropped = [split["reasons"].get(reason, 0) for split in splits]
         if reason != "kept" and any(dropped):

@@ -7,6 +7,7 @@ import logging
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
@@ -105,7 +106,7 @@ def grid_runs(
         [GridRun(system, recipe, Path(runs) / recipe.name) for recipe in _with_seeds(recipe, seeds)]
         for system, recipe in systems
     ]
-    planned = [run for of_one_seed in zip(*columns, strict=True) for run in of_one_seed]
+    planned = list(chain.from_iterable(zip(*columns, strict=True)))
     seen: dict[Path, GridRun] = {}
     for run in planned:
         other = seen.setdefault(run.folder, run)

@@ -43,7 +43,8 @@ class PretrainedStage(Stage[Path]):
     name = "download the pretrained model"
 
     def __init__(self, init: Path | None) -> None:
-        self.init, self.is_idle = init or Path(), init is None or not str(init).startswith(HUB)
+        self.init = init or Path()
+        self.is_idle = not str(self.init).startswith(HUB)
 
     def find(self) -> Path | None:
         """Find the run in the cache."""
