@@ -96,9 +96,10 @@ def _continues(argument: str, metavar: str) -> bool:
 
 def load(name: str) -> ListCommand:
     """Make a command from the function of its name."""
-    info = CommandInfo(callback=resolve_name(f"synmt.cli.{name}:{name}"), cls=ListCommand)
     loaded: Any = get_command_from_info(
-        info, pretty_exceptions_short=False, rich_markup_mode="rich"
+        CommandInfo(callback=resolve_name(f"synmt.cli.{name}:{name}"), cls=ListCommand),
+        pretty_exceptions_short=False,
+        rich_markup_mode="rich",
     )
     return loaded
 
@@ -140,8 +141,11 @@ def _show_page(name: str | None) -> None:
     shown = pages | {"": "".join(titles)}
     text = shown.get(wanted) or shown.get(f"systems/{wanted}")
     if text is None:
-        do = did_you_mean(wanted, pages) or "`synmt --docs` lists all"
-        raise UsageError(f"there is no page '{name}'", where="--docs", do=do)
+        raise UsageError(
+            f"there is no page '{name}'",
+            where="--docs",
+            do=did_you_mean(wanted, pages) or "`synmt --docs` lists all",
+        )
     print(text, end="")
     raise typer.Exit
 
@@ -184,8 +188,9 @@ def options(
 ) -> None:
     """Neural machine translation that uses syntax: raw text in, translations and scores out."""
     if as_json:
-        do = "Put it after the command, `synmt score --json …`"
-        raise UsageError("--json needs --version here", do=do)
+        raise UsageError(
+            "--json needs --version here", do="Put it after the command, `synmt score --json …`"
+        )
     console.configure(quiet=quiet, verbose=verbose, debug=debug, log_file=log_file)
     show_progress_with(console.progress)
 

@@ -4,7 +4,7 @@ uses syntax."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from inspect import Parameter
@@ -23,7 +23,7 @@ from synmt.analysis.options import (
 )
 from synmt.cli import console
 from synmt.cli.command import is_run
-from synmt.cli.options import Declared, TableOptions, Typed, command, declared, piped
+from synmt.cli.options import Declared, TableOptions, Typed, Values, command, declared, piped
 from synmt.errors import UsageError
 from synmt.options import Option
 
@@ -60,7 +60,7 @@ class _Question:
         """The parameters that ask it."""
         return [name for name, declaration in self.options.items() if declaration.option.asks]
 
-    def read(self, values: Mapping[str, Any]) -> Any:
+    def read(self, values: Values) -> Any:
         """Make the record of options from the values of parameters; those that were not typed have
         its defaults."""
         names = {field.name for field in fields(self.record)}
@@ -133,7 +133,7 @@ class _PageOptions:
 
 
 @partial(command, own=_parameters())
-def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, typed: Typed) -> None:
+def analyze(values: Values, page: _PageOptions, tables: TableOptions, typed: Typed) -> None:
     """Show where a system gains, which trees it has learned, what its heads attend to, which words
     use syntax.
 
@@ -166,7 +166,7 @@ def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, ty
     console.show_reports(reports, tables.format)
 
 
-def _choose_questions(values: Mapping[str, Any], spellings: Mapping[str, str]) -> list[_Question]:
+def _choose_questions(values: Values, spellings: Typed) -> list[_Question]:
     """Find the questions that were asked, and refuse options that none of them has."""
     chosen = [question for question in _QUESTIONS if any(name in values for name in question.flags)]
     for name in values:
@@ -179,13 +179,12 @@ def _choose_questions(values: Mapping[str, Any], spellings: Mapping[str, str]) -
 
 
 def _flags(questions: Sequence[_Question]) -> str:
-    names = (name for question in questions for name in question.flags)
-    return " or ".join(f"--{name.replace('_', '-')}" for name in names)
+    return " or ".join(
+        f"--{name.replace('_', '-')}" for question in questions for name in question.flags
+    )
 
 
-def _answer(
-    values: Mapping[str, Any], spellings: Mapping[str, str], page: Path | None
-) -> dict[str, Report]:
+def _answer(values: Values, spellings: Typed, page: Path | None) -> dict[str, Report]:
     """Answer all questions; the first analysis begins when the options of all have been read."""
     questions = _choose_questions(values, spellings)
     if len(questions) > 1 and (piped(values) or "plot" in values):
@@ -198,5 +197,7 @@ def _answer(
 
         check_page(page)
     chosen = [question.read(values) for question in questions]
-    pairs = zip(questions, chosen, strict=True)
-    return {question.name: question.answer(options) for question, options in pairs}
+    return {
+        question.name: question.answer(options)
+        for question, options in zip(questions, chosen, strict=True)
+    }

@@ -80,8 +80,8 @@ def newest_run() -> Path:
 def spelling(parameter: Any) -> str:
     """Join the long forms of an option, such as `--metrics/--metric`; an argument has its name on
     the help page."""
-    forms = [form for form in parameter.opts + parameter.secondary_opts if form.startswith("--")]
-    return "/".join(forms) or parameter.metavar
+    forms = parameter.opts + parameter.secondary_opts
+    return "/".join(form for form in forms if form.startswith("--")) or parameter.metavar
 
 
 def run(app: typer.Typer) -> None:

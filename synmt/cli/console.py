@@ -154,8 +154,7 @@ def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -
     from rich.markup import escape
     from rich.progress import Progress
 
-    # the name of a file may look like markup
-    shown = escape(visible(f"{what} ({unit})"))
     with Progress(console=Console(stderr=True), transient=True, disable=_settings["quiet"]) as bar:
-        task = bar.add_task(shown, total=total)
+        # the name of a file may look like markup
+        task = bar.add_task(escape(visible(f"{what} ({unit})")), total=total)
         yield lambda amount: bar.advance(task, amount)

@@ -20,6 +20,8 @@ from synmt.parallel.threads import use_threads
 
 T = TypeVar("T")
 
+Values = dict[str, Any]
+"""The values of options, by their parameters."""
 Typed = Mapping[str, str]
 """The spelling of each option that the user typed, such as `--metrics/--metric`, by its
 parameter."""
@@ -49,9 +51,11 @@ class Declared:
             envvar=option.variable,
             show_default=option.show_default,
         )
-        kind = Annotated[_as_typed(self.kind, checked=option.metavar is None), info]
         return inspect.Parameter(
-            self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=kind
+            self.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=self.default,
+            annotation=Annotated[_as_typed(self.kind, checked=option.metavar is None), info],
         )
 
     def _metavar(self) -> str | None:
@@ -92,12 +96,15 @@ def _as_typed(kind: Any, *, checked: bool) -> Any:
     return kind
 
 
+_Format = Literal["text", "json", "tsv", "latex", "markdown"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
     """How a command prints its tables."""
 
     kind: Annotated[
-        Literal["text", "json", "tsv", "latex", "markdown"],
+        _Format,
         Option(
             "Format of the tables. latex needs the package booktabs; tsv has notes on stderr.",
             names="--format",
@@ -106,7 +113,7 @@ class TableOptions:
     as_json: Annotated[bool, Option("Print JSON, as --format json does.", names="--json")] = False
 
     @property
-    def format(self) -> Literal["text", "json", "tsv", "latex", "markdown"]:
+    def format(self) -> _Format:
         """The format."""
         return "json" if self.as_json else self.kind
 
@@ -165,8 +172,10 @@ def command(
         # before the command loads torch
         use_threads(values["threads"])
         verify_large_files(values["verify"])
-        own_values = {parameter.name: values[parameter.name] for parameter in own}
-        arguments = {"values": own_values, "typed": typed_options(context)}
+        arguments = {
+            "values": {parameter.name: values[parameter.name] for parameter in own},
+            "typed": typed_options(context),
+        }
         with allowing_code(values["allow_code"]):
             for name, record in records.items():
                 # what was not typed, and has no default, has that of the record
@@ -179,8 +188,10 @@ def command(
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__name__, run.__module__ = function.__name__, function.__module__
     # the help wraps paragraphs to the width of the terminal, but keeps line breaks
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    run.__doc__ = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    run.__doc__ = "\n\n".join(
+        paragraph.replace("\n", " ")
+        for paragraph in inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    )
     return run
 
 
@@ -196,9 +207,12 @@ def typed_options(context: typer.Context) -> Typed:
 
 def filled(record: Callable[..., T], options: Any, **others: Any) -> T:
     """Make a record from the options of the same names that have a value, and from others."""
-    values = {name: getattr(options, name, None) for name in get_type_hints(record)}
-    with_value = {name: value for name, value in values.items() if value is not None}
-    return record(**with_value, **others)
+    values = {
+        name: value
+        for name in get_type_hints(record)
+        if (value := getattr(options, name, None)) is not None
+    }
+    return record(**values, **others)
 
 
 def refuse_typed(typed: Typed, names: Iterable[str], what: str, *, do: str) -> None:
@@ -209,11 +223,15 @@ def refuse_typed(typed: Typed, names: Iterable[str], what: str, *, do: str) -> N
             raise UsageError(f"{typed[name]} {what}", do=do)
 
 
-def piped(values: Mapping[str, Any]) -> list[str]:
+def piped(values: Values) -> list[str]:
     """Find the option that reads standard input, `-`: a list of its name. Raises UsageError if
     there are several."""
-    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
-    names = [name for name, paths in lists.items() for path in paths if str(path) == "-"]
+    names = [
+        name
+        for name, value in values.items()
+        for path in (value if isinstance(value, list) else [value])
+        if str(path) == "-"
+    ]
     if len(names) > 1:
         raise UsageError(
             f"standard input can be read only once, not by {' and '.join(names)}",

@@ -149,9 +149,10 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
     from synmt.files.writing import write_output
     from synmt.parsing.bulk import parse_stream
 
-    where = "standard input" if source == "-" else source
     with open_binary(source) as stream, write_output(output) as out:
-        for blocks in parse_stream(stream, parser, where=where):
+        for blocks in parse_stream(
+            stream, parser, where="standard input" if source == "-" else source
+        ):
             out.write(blocks)
             out.flush()
 

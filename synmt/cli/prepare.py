@@ -105,6 +105,10 @@ def show_corpus(prepared: Prepared) -> None:
     from synmt.data.summary import corpus_table
 
     corpus = prepared.corpus
-    title = f"{corpus.name}, {corpus.source}-{corpus.target}: {prepared.folder}"
-    data = PreparedCorpus.open(prepared.folder)
-    console.show_aside(corpus_table(data, tuple(prepared.trees.values()), title=title))
+    console.show_aside(
+        corpus_table(
+            PreparedCorpus.open(prepared.folder),
+            tuple(prepared.trees.values()),
+            title=f"{corpus.name}, {corpus.source}-{corpus.target}: {prepared.folder}",
+        )
+    )

@@ -177,8 +177,20 @@ class ScoreArguments:
 
 _FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
 _FOR_TRANSLATIONS = (
-    *("systems", "reference", "test_set", "metrics", "on", "tokenize", "lowercase"),
-    *("comet_model", "beer_folder", "sentences", "cost", "group_seeds", "names", "tests"),
+    "systems",
+    "reference",
+    "test_set",
+    "metrics",
+    "on",
+    "tokenize",
+    "lowercase",
+    "comet_model",
+    "beer_folder",
+    "sentences",
+    "cost",
+    "group_seeds",
+    "names",
+    "tests",
 )
 
 
@@ -212,16 +224,23 @@ def _check(options: ScoreArguments, typed: Typed) -> None:
     """Refuse options that do not apply to the task, and a task that lacks some."""
     task = "--contrast" if options.contrast else "--target" if options.target else ""
     names = _FOR_TRANSLATIONS if task else _FOR_MODELS
-    do = "Leave it out" if task else "Let models score texts by --target or --contrast"
-    refuse_typed(typed, names, f"does not apply to {task or 'translations'}", do=do)
+    refuse_typed(
+        typed,
+        names,
+        f"does not apply to {task or 'translations'}",
+        do="Leave it out" if task else "Let models score texts by --target or --contrast",
+    )
     if options.contrast and options.target:
         raise UsageError("--target does not apply to --contrast", do="Leave one of them out")
     if task and not options.runs:
         raise UsageError(f"{task} needs a model", do="Add `--run RUN`")
     if task == "--target" and (not options.source or len(options.runs) > 1):
         raise UsageError("--target needs --source and one model", do="Add `--source FILE`")
-    inputs = (options.reference, options.source, *options.systems)
-    if options.sentences is not None and options.sentences in inputs:
+    if options.sentences is not None and options.sentences in (
+        options.reference,
+        options.source,
+        *options.systems,
+    ):
         raise UsageError("the output would replace an input", where=str(options.sentences))
     names = ("systems", "reference", "source", "target", "parses")
     piped({name: getattr(options, name) for name in names})
@@ -231,8 +250,8 @@ def _judge(options: ScoreArguments, kind: Format) -> None:
     """Print how often models prefer the right translations."""
     from synmt.evaluation.contrast.report import ContrastOptions, judge_models
 
-    judged = filled(ContrastOptions, options, models=options.runs)
-    console.show_reports({"contrast": judge_models(judged)}, kind)
+    report = judge_models(filled(ContrastOptions, options, models=options.runs))
+    console.show_reports({"contrast": report}, kind)
 
 
 def _score_translations(options: ScoreArguments, kind: Format) -> None:
@@ -270,10 +289,9 @@ def _score_pairs(options: ScoreArguments, kind: Format) -> None:
     from synmt.parallel.engine import using_cluster
 
     [model] = options.runs
-    of_pairs = filled(PairOptions, options, model=model)
     totals, pairs = Totals(), []
     with using_cluster(options.cluster):
-        for pair in score_files(of_pairs):
+        for pair in score_files(filled(PairOptions, options, model=model)):
             totals.add(pair)
             if kind == "json":
                 pairs.append(pair_json(pair))

@@ -87,7 +87,7 @@ def train(options: TrainArguments) -> None:
 
     Example: [bold]synmt train multi30k-tiny multi30k-pascal --seeds 3[/]
     """
-    words = list(options.arguments)
+    words = options.arguments
     if options.show_list or options.keys:
         (show_recipes if options.show_list else show_keys)(words)
         return
@@ -108,8 +108,16 @@ def train(options: TrainArguments) -> None:
     if options.dry_run:
         from synmt.training.grid import plan_grid
 
-        plan = partial(plan_grid, recipes, overrides, seeds=seeds)
-        show_plan(plan(runs=options.runs, data=options.data, overwrite=overwrite))
+        show_plan(
+            plan_grid(
+                recipes,
+                overrides,
+                seeds=seeds,
+                runs=options.runs,
+                data=options.data,
+                overwrite=overwrite,
+            )
+        )
         return
     # several runs, or a table of one; one recipe without --seeds has none
     if seeds is not None or len(recipes) > 1:
@@ -180,8 +188,9 @@ def _draw(records: Iterable[Record | GridStep], stop: threading.Event, again: st
                 )
             elif isinstance(record, RunRecord):
                 if record.status == "interrupted":
-                    saved = f"stopped; step {record.steps:,} is saved"
-                    console.remark(f"{saved}. Run {again} to resume")
+                    console.remark(
+                        f"stopped; step {record.steps:,} is saved. Run {again} to resume"
+                    )
                     raise KeyboardInterrupt
                 console.remark(f"run: {record.folder}")
             elif isinstance(record, NextRun):
@@ -268,8 +277,10 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
         stop.set()
         signal.signal(number, old[number])
         # a signal may arrive while another message is being written: a thread waits for its end
-        message = "stopping after this step (a second signal: at once) ..."
-        threading.Thread(target=console.remark, args=(message,)).start()
+        threading.Thread(
+            target=console.remark,
+            args=("stopping after this step (a second signal: at once) ...",),
+        ).start()
 
     old: dict[int, Any] = {
         number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)

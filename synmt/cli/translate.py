@@ -8,11 +8,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device, is_run, loading, newest_run
-from synmt.cli.options import Declared, Typed, command, declared, piped
+from synmt.cli.options import Declared, Typed, Values, command, declared, piped
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.options import Option
@@ -170,7 +170,7 @@ _DRAWING = [field.name for field in fields(Sampling)]
 
 @partial(command, own=[declaration.parameter() for declaration in _SEARCH])
 def translate(
-    values: dict[str, Any], typed: Typed, options: TranslateArguments, server: ServerOptions
+    values: Values, typed: Typed, options: TranslateArguments, server: ServerOptions
 ) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 
@@ -210,8 +210,8 @@ def translate(
     names = ("device", "checkpoint", "parser", "precision", "target_language")
     arguments = {name: getattr(options, name) for name in names} | search
     arguments["alignment"] = options.alignments is not None
-    cached, usual = options.parse_cache, server.serve is None
-    arguments["parse_cache"] = usual if cached is None else cached
+    cached = options.parse_cache
+    arguments["parse_cache"] = server.serve is None if cached is None else cached
     arguments["sampling"] = Sampling(**drawing) if sample else None
     runs = options.run or [newest_run()]
     if server.serve is None:
@@ -239,7 +239,7 @@ def _export(options: TranslateArguments) -> None:
     console.remark(f"model: {options.export}")
 
 
-def _serve(runs: Sequence[Path], arguments: dict[str, Any], server: ServerOptions) -> None:
+def _serve(runs: Sequence[Path], arguments: Values, server: ServerOptions) -> None:
     """Serve runs, each by itself or all as an ensemble, until the process is told to end."""
     host, _ = server.address
     if server.is_open:
@@ -248,9 +248,10 @@ def _serve(runs: Sequence[Path], arguments: dict[str, Any], server: ServerOption
         try:
             from synmt.serve.run import listen, serve
         except ImportError as error:
-            what = f"--serve needs {error.name}, which is not installed"
-            do = "Install it with `pip install 'synmt[serve]'`"
-            raise SynmtError(what, do=do) from error
+            raise SynmtError(
+                f"--serve needs {error.name}, which is not installed",
+                do="Install it with `pip install 'synmt[serve]'`",
+            ) from error
         from synmt.decode.translator import Translator
         from synmt.serve.desk import Served
 
@@ -313,9 +314,7 @@ def _problems(options: TranslateArguments) -> Iterator[SynmtError]:
         used.add(path.resolve())
 
 
-def _translate(
-    runs: Sequence[Path], arguments: dict[str, Any], options: TranslateArguments
-) -> None:
+def _translate(runs: Sequence[Path], arguments: Values, options: TranslateArguments) -> None:
     with loading():
         from synmt.decode.alignment import pharaoh
         from synmt.decode.records import format_json, format_text, summarized
@@ -350,8 +349,7 @@ def _translate(
         bar as advance,
     ):
         records = _records(options, translator, shared.window, in_full=lines is not None)
-        translated = translate_windows(shared, records, finished)
-        for window, translations in summarized(translated):
+        for window, translations in summarized(translate_windows(shared, records, finished)):
             for request, translation in zip(window, translations, strict=True):
                 if not options.tokens:
                     translation = joined(translation, translator.tokenizers["target"])

@@ -147,8 +147,10 @@ def _members(stack: ExitStack, stream: io.BufferedReader) -> Iterator[tuple[str,
     archive = stack.enter_context(tarfile.open(fileobj=stream, mode="r|"))  # noqa: SIM115
     for member in archive:
         if member.isfile():
-            name = str(PurePosixPath(member.name))
-            yield name, lambda member=member: _Forward(archive.extractfile(member))
+            yield (
+                str(PurePosixPath(member.name)),
+                lambda member=member: _Forward(archive.extractfile(member)),
+            )
 
 
 def _of_zip(stack: ExitStack, stream: io.BufferedReader) -> Iterator[tuple[str, Any]]:
@@ -159,5 +161,7 @@ def _of_zip(stack: ExitStack, stream: io.BufferedReader) -> Iterator[tuple[str, 
     for member in archive.infolist():
         is_link = member.external_attr >> 28 == 0o12
         if not member.is_dir() and not is_link:
-            name = str(PurePosixPath(member.filename))
-            yield name, lambda member=member: stack.enter_context(archive.open(member))
+            yield (
+                str(PurePosixPath(member.filename)),
+                lambda member=member: stack.enter_context(archive.open(member)),
+            )

@@ -21,7 +21,7 @@ from xml.etree.ElementTree import iterparse
 
 from synmt.arrays import Pair
 from synmt.corpora.archives import Packed
-from synmt.corpora.mtdata_index import same_language
+from synmt.corpora.mtdata_index import Columns, same_language
 from synmt.errors import SynmtError
 from synmt.files.reading import LONGEST, raw_lines, too_long
 from synmt.reporting.progress import progress
@@ -38,7 +38,7 @@ def read_pairs(
     form: str,
     *,
     languages: Pair = ("", ""),
-    columns: tuple[int, int] = (0, 1),
+    columns: Columns = (0, 1),
 ) -> _Pairs:
     """Yield the pairs of a corpus, in the order of its languages; raises SynmtError if the sides
     differ in length.
@@ -76,7 +76,7 @@ def read_side(text: Packed, form: str) -> Iterator[str]:
         yield from map(one_line, _SIDES[form](_lines(stream, text)))
 
 
-def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||| ") -> _Pairs:
+def read_fields(text: Packed, columns: Columns, *, separator: str = " ||| ") -> _Pairs:
     """Yield two columns of a table without a header; they count from 0."""
     with text.open() as stream:
         for number, line in enumerate(_lines(stream, text), start=1):
@@ -153,7 +153,7 @@ def zipped(texts: Sequence[Packed], sides: Iterable[Iterator[str]]) -> _Pairs:
 # both sides in one text
 
 
-def _read_both(text: Packed, form: str, languages: Pair, columns: tuple[int, int]) -> _Pairs:
+def _read_both(text: Packed, form: str, languages: Pair, columns: Columns) -> _Pairs:
     try:
         with text.open() as stream:
             if form == "wmt21xml":
@@ -216,7 +216,7 @@ def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
     lines.detach()
 
 
-def _rows(rows: Iterator[Any], columns: tuple[int, int]) -> _Pairs:
+def _rows(rows: Iterator[Any], columns: Columns) -> _Pairs:
     """Yield two columns of a table with a header; rows without both are left out."""
     next(rows, None)
     for row in rows:

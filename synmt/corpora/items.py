@@ -106,9 +106,13 @@ def _name_as_items(recipe: CorpusRecipe) -> CorpusRecipe:
     if recipe.name is None:
         return recipe
     item = CorpusItem(id=recipe.name)
-    tests = recipe.test or {recipe.name: item}
     return recipe.model_copy(
-        update={"name": None, "train": (item,), "valid": recipe.valid or item, "test": tests}
+        update={
+            "name": None,
+            "train": (item,),
+            "valid": recipe.valid or item,
+            "test": recipe.test or {recipe.name: item},
+        }
     )
 
 
@@ -123,24 +127,24 @@ def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: st
         (name for name in _VALID_NAMES if in_any([folder], side_names(name, source, target)[0])),
         "valid",
     )
-    tests = () if recipe.test else _tests_in(folder, source, target)
 
     def item(split: str) -> CorpusItem:
-        return CorpusItem.model_validate(dict(files_in([folder], split, source, target)))
+        return CorpusItem.model_validate(files_in([folder], split, source, target))
 
-    update = {
-        "folder": None,
-        "train": (item("train"),),
-        "valid": recipe.valid or item(valid),
-        "test": recipe.test or {name: item(name) for name in tests},
-    }
-    return recipe.model_copy(update=update)
+    return recipe.model_copy(
+        update={
+            "folder": None,
+            "train": (item("train"),),
+            "valid": recipe.valid or item(valid),
+            "test": recipe.test or {name: item(name) for name in _tests_in(folder, source, target)},
+        }
+    )
 
 
 def _tests_in(folder: Path, source: str, target: str) -> Strings:
     endings = "|".join(map(re.escape, side_names("", source, target)))
-    names = (path.name for path in folder.iterdir())
-    matches = (re.fullmatch(rf"(test.*)(?:{endings})(?:\.gz)?", name) for name in names)
+    pattern = rf"(test.*)(?:{endings})(?:\.gz)?"
+    matches = (re.fullmatch(pattern, path.name) for path in folder.iterdir())
     return tuple(sorted({match[1] for match in matches if match}))
 
 
@@ -152,8 +156,9 @@ def _problems(key: str, files: SplitFiles) -> Iterator[SynmtError]:
     if not (files.source.is_file() and files.target.is_file()):
         return
     if files.source.samefile(files.target):
-        what = f"corpus.{key}: source and target are the same file"
-        yield UsageError(what, where=str(files.target))
+        yield UsageError(
+            f"corpus.{key}: source and target are the same file", where=str(files.target)
+        )
     for path in dict.fromkeys((files.source, files.target)):
         try:
             with open_binary(path):

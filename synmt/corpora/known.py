@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import unescape
 from itertools import chain, islice
 from pathlib import Path
@@ -55,9 +56,10 @@ class PublicSource:
         """Read the sentences of two languages from the files on this disk."""
         first, second = languages
         if self.columns:
-            separator = " ||| " if self.owners else "\t"
             return read_fields(
-                self._text(first), (self.columns[first], self.columns[second]), separator=separator
+                self._text(first),
+                (self.columns[first], self.columns[second]),
+                separator=" ||| " if self.owners else "\t",
             )
         return read_pairs((self._text(first), self._text(second)), self.form)
 
@@ -66,8 +68,10 @@ class PublicSource:
             path = self.found()
             assert path is not None, self
             return Packed((path,))
-        paths = map(local_path, self.files((language, language)))
-        return Packed(tuple(paths), tuple(name.format(language) for name in self.inside))
+        return Packed(
+            tuple(map(local_path, self.files((language, language)))),
+            tuple(name.format(language) for name in self.inside),
+        )
 
     def found(self) -> Path | None:
         """Find a file of owners on this disk; the upper folders of its path may be missing or be in
@@ -213,17 +217,17 @@ def cleaned(pairs: Iterable[Pair], languages: Pair, steps: Sequence[Step]) -> It
 
 def unescaped(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
     """Replace entities such as `&amp;` by their characters."""
-
-    def characters(text: str) -> str:
-        return _ENTITY.sub(lambda entity: unescape(entity[0]), text)
-
-    return ((characters(first), characters(second)) for first, second in pairs)
+    return _of_both_sides(partial(_ENTITY.sub, lambda entity: unescape(entity[0])), pairs)
 
 
 def straight_apostrophes(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
     """Replace typographic apostrophes by straight ones, as fairseq's prepare-iwslt14.sh does in the
     test text."""
-    return ((first.replace("’", "'"), second.replace("’", "'")) for first, second in pairs)
+    return _of_both_sides(lambda text: text.replace("’", "'"), pairs)
+
+
+def _of_both_sides(change: Callable[[str], str], pairs: Iterable[Pair]) -> Iterator[Pair]:
+    return ((change(first), change(second)) for first, second in pairs)
 
 
 def without_dates(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:

@@ -47,8 +47,12 @@ class KnownText:
 
     def missing(self) -> list[str]:
         """Name the files that none of the folders has."""
-        splits = [split for split in self.known.all_splits if split in self.splits]
-        names = [f"{split}.{language}" for split in splits for language in self.languages]
+        names = [
+            f"{split}.{language}"
+            for split in self.known.all_splits
+            if split in self.splits
+            for language in self.languages
+        ]
         folders = self.folders()
         return [name for name in names if in_any(folders, name) is None]
 
@@ -59,8 +63,12 @@ class KnownText:
     def downloads(self) -> list[RemoteFile]:
         """List the public files that missing ones are built from, each once."""
         plans = self._plans()
-        sources = [source for plan in plans for source in plan.sources]
-        lacking = [source for source in sources if source.owners and source.found() is None]
+        lacking = [
+            source
+            for plan in plans
+            for source in plan.sources
+            if source.owners and source.found() is None
+        ]
         if lacking or not plans:
             needed = ["/".join(source.inside) for source in lacking] or self.missing()
             folders = lacking[0].places() if lacking else self.folders()
@@ -97,8 +105,9 @@ class KnownText:
             streams = {
                 name: stack.enter_context(write_atomically(self.folder / name)) for name in names
             }
-            pairs = plan.pairs(self.languages)
-            for split, pair in with_progress(pairs, f"build {self.name}/{plan.splits[0]}"):
+            for split, pair in with_progress(
+                plan.pairs(self.languages), f"build {self.name}/{plan.splits[0]}"
+            ):
                 counts[split] += 1
                 for language, text in zip(self.languages, pair, strict=True):
                     if stream := streams.get(f"{split}.{language}"):
@@ -123,15 +132,14 @@ class ControlledText(KnownText):
         package = Path(__file__).parents[1] / "controlled"
         changed = self.settings.model_dump(exclude_defaults=True)
         made_by = fingerprint(
-            *(sha256(path) for path in sorted(package.glob("*.py"))),
+            *map(sha256, sorted(package.glob("*.py"))),
             *(f"{name}={value}" for name, value in changed.items()),
         )
         return cache_folder() / "corpora" / f"controlled-{made_by}"
 
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        usual = self.settings == ControlledRecipe()
-        return [*(super().folders() if usual else ()), self.folder]
+        return [*(super().folders() if self.settings == ControlledRecipe() else ()), self.folder]
 
     def downloads(self) -> list[RemoteFile]:
         """List no files."""

@@ -45,7 +45,7 @@ class MixedText:
         """The folder of the text; other texts and other draws have another one."""
         drawing = []
         for item, text in zip(self.items, self.texts, strict=True):
-            sums = stored_sha256(text.source), stored_sha256(text.target)
+            sums = map(stored_sha256, (text.source, text.target))
             drawing.append((*sums, item.fraction, item.lines, item.seed))
         return cache_folder() / "corpora" / f"mix-{fingerprint(drawing, self.stem, self.languages)}"
 

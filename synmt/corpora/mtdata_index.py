@@ -13,7 +13,6 @@ import importlib
 import json
 import logging
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,10 +28,12 @@ from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.reading import cache_folder
-from synmt.files.writing import alone, write_atomically
+from synmt.files.writing import alone, copy_file
 
 _logger = logging.getLogger(__name__)
 
+Columns = tuple[int, int]
+"""The columns of two languages in a table, counted from 0."""
 _UNREADABLE = ("hfds", "opus_xces")
 """Formats that synmt does not read: data sets of Hugging Face's library, and the alignments of OPUS
 in XML."""
@@ -53,7 +54,7 @@ class IndexEntry:
     files: tuple[RemoteFile, ...]
     names: Strings
     form: str
-    columns: tuple[int, int]
+    columns: Columns
 
     def texts(self, paths: list[Path]) -> tuple[Packed, ...]:
         """Return the texts inside the downloaded files."""
@@ -160,15 +161,16 @@ def _index() -> Path:
 def _make_index(path: Path, release: str) -> None:
     _logger.info("mtdata makes its index of public corpora, once: this takes half a minute")
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"MTDATA": folder}
-        command = [sys.executable, "-c", "import mtdata.index"]
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-c", "import mtdata.index"],
+            cwd=folder,
+            env=os.environ | {"MTDATA": folder},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise SynmtError(
                 "mtdata cannot make its index", where=done.stderr.strip().rpartition("\n")[2]
             )
-        index = Path(folder, f"mtdata.index.{release}.jsonl")
-        with open(index, "rb") as lines, write_atomically(path, binary=True) as out:
-            shutil.copyfileobj(lines, out)
+        copy_file(Path(folder, f"mtdata.index.{release}.jsonl"), path)

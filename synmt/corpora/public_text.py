@@ -72,10 +72,12 @@ class PublicText:
             write_folder_atomically(self.folder) as unfinished,
         ):
             if self.entry:
-                texts = self.entry.texts([local_path(file) for file in files])
                 languages = self.entry.languages
                 pairs = read_pairs(
-                    texts, self.entry.form, languages=languages, columns=self.entry.columns
+                    self.entry.texts(list(map(local_path, files))),
+                    self.entry.form,
+                    languages=languages,
+                    columns=self.entry.columns,
                 )
             else:
                 languages = self.sides
@@ -184,7 +186,7 @@ def _provide(test_set: Any, pair: str, files: list[RemoteFile], raw: Path) -> No
         # tables have the number of a column before the name
         name = entry.rpartition(":")[2]
         if not (raw / name).exists():
-            _copy_member(name, [local_path(file) for file in files], raw / name)
+            _copy_member(name, list(map(local_path, files)), raw / name)
 
 
 def _copy_member(name: str, archives: list[Path], target: Path) -> None:

@@ -81,12 +81,14 @@ def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[Estimate]:
     steps, problem = list[Estimate](), network_problem(texts.files)
     for file in texts.files:
         size, is_done = f"{file.size:,} bytes" if file.size else "", is_there(file)
-        what = f"download {file.address}"
-        steps.append(Estimate(what, is_done, size, None if is_done else problem))
+        steps.append(
+            Estimate(f"download {file.address}", is_done, size, None if is_done else problem)
+        )
     missing = texts.missing()
     for text in missing:
-        problem = texts.unavailable.get(text.name)
-        steps.append(Estimate(f"build the text: {text.folder}", problem=problem))
+        steps.append(
+            Estimate(f"build the text: {text.folder}", problem=texts.unavailable.get(text.name))
+        )
     if not missing:
         for mixture in texts.mixtures.values():
             if not mixture.is_done():
@@ -109,8 +111,9 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> Splits:
             if files := item.files():
                 files_of_split[key] = files
             elif item.id in KNOWN_CORPORA:
-                splits = (split_of(item.id, split),)
-                text = known_text(item.id, (source, target), splits, recipe.controlled)
+                text = known_text(
+                    item.id, (source, target), (split_of(item.id, split),), recipe.controlled
+                )
                 if text.is_done():
                     files_of_split[key] = text.files(split)
     return files_of_split

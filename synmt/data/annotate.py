@@ -7,7 +7,7 @@ all variants and parsers share one prepared corpus.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,7 +80,7 @@ def annotate(
         return
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
-        tables: dict[str, list[ArrowTable]] = {}
+        shards: dict[str, list[Facts]] = {}
         for split, path in parses.items():
             annotator = ShardAnnotator(
                 prepared.vocabularies[SIDES.index(side)],
@@ -94,16 +94,28 @@ def annotate(
             paths = shard_paths(annotation, split, lines)
             trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
             parts = corpus.parts if (side, split) == ("source", "train") else ()
-            shards = (
+            rows = (
                 (shard, _rows(folder / paths[shard].name, side, parts, chunk))
                 for shard, chunk in rows_of_missing(paths, trees)
             )
-            what = f"prepare: trees of {split}"
-            write_shards(paths, ShardAnnotator.shard, annotator, shards, lines=lines, what=what)
-            tables[split] = [ArrowTable(path, TreeFacts) for path in paths]
-        facts = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(tables)}
-        options: Values = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
-        write_last(annotation, "annotation.json", facts, "*.arrow", **options)
+            write_shards(
+                paths,
+                ShardAnnotator.shard,
+                annotator,
+                rows,
+                lines=lines,
+                what=f"prepare: trees of {split}",
+            )
+            shards[split] = [ArrowTable(path, TreeFacts).facts for path in paths]
+        write_last(
+            annotation,
+            "annotation.json",
+            {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(shards)},
+            "*.arrow",
+            indent=1,
+            ensure_ascii=False,
+            sort_keys=True,
+        )
 
 
 def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
@@ -113,18 +125,17 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
     Most frequent values come first: their order gives the rows of embeddings. A run stores them
     (`Run.features`).
     """
-    counts: dict[str, Counter[str]] = {}
+    counts = defaultdict[str, Counter[str]](Counter)
     for shard in range(prepared.facts["splits"]["train"]["shards"]):
         table = ArrowTable(prepared.folder / annotation / shard_name("train", shard), TreeFacts)
         for name, counted in table.facts.get("features", {}).items():
-            values = dict(zip(counted["values"], counted["counts"], strict=True))
-            counts.setdefault(name, Counter()).update(values)
-    learned: dict[str, Strings] = {}
-    for name in FEATURES:
-        ranked = sorted(counts.get(name, {}).items(), key=lambda item: (-item[1], item[0]))
-        if name in counts:
-            learned[name] = tuple(value for value, count in ranked if count >= _LEAST)
-    return learned
+            counts[name].update(dict(zip(counted["values"], counted["counts"], strict=True)))
+    return {name: _frequent(counts[name]) for name in FEATURES if name in counts}
+
+
+def _frequent(counts: Counter[str]) -> Strings:
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(value for value, count in ranked if count >= _LEAST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,23 +240,22 @@ class ShardAnnotator:
         # BPE dropout is for these vocabularies only
         assert isinstance(self.vocabulary, SentencePieces)
         symbols = self.vocabulary.encode_symbols(text).spans  # (N, 2)
-        starts = np.searchsorted(symbols[:, 1], words[:, 0], side="right")
-        return starts, np.searchsorted(symbols[:, 0], words[:, 1], side="left")
+        return (
+            np.searchsorted(symbols[:, 1], words[:, 0], side="right"),
+            np.searchsorted(symbols[:, 0], words[:, 1], side="left"),
+        )
 
 
-def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> Values:
+def _summarize(shards: Mapping[str, Sequence[Facts]]) -> Values:
     """Add up the facts of all shards of each split."""
-    summary: Values = {"relations": {}, "counts": {}}
-    facts_of_shards: list[TreeFacts] = []
-    for split, shards in tables.items():
-        relations = Counter[str]()
-        counts = Counter(dict.fromkeys(COUNTS, 0))
-        for facts in (table.facts for table in shards):
-            relations.update(dict(zip(facts["relations"], facts["relation_counts"], strict=True)))
-            counts.update(facts["counts"])
-            facts_of_shards.append(facts)
-        summary["relations"][split] = relations
-        summary["counts"][split] = counts
-    summary["arcs"] = all(facts["arcs"] is not None for facts in facts_of_shards)
-    summary["tags"] = sorted({name for facts in facts_of_shards for name in facts["tags"]})
-    return summary
+    relations = {split: Counter[str]() for split in shards}
+    counts = {split: Counter(dict.fromkeys(COUNTS, 0)) for split in shards}
+    has_arcs, tags = True, set[str]()
+    for split, of_split in shards.items():
+        for facts in of_split:
+            names = zip(facts["relations"], facts["relation_counts"], strict=True)
+            relations[split].update(dict(names))
+            counts[split].update(facts["counts"])
+            has_arcs &= facts["arcs"] is not None
+            tags.update(facts["tags"])
+    return {"relations": relations, "counts": counts, "arcs": has_arcs, "tags": sorted(tags)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,20 @@ from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
 
 
+@dataclass(frozen=True, eq=False)
 class Lists:
     """A column of lists: `column[row]` is a read-only view of one list."""
 
-    def __init__(self, offsets: Array, values: Array) -> None:
-        self._offsets, self._values = offsets, values
+    offsets: Array
+    values: Array
 
     def __getitem__(self, row: int) -> Array:
-        return self._values[self._offsets[row] : self._offsets[row + 1]]
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
         """Return the length of each list, without reading its values: (N,)."""
-        return np.diff(self._offsets).astype(np.int32, copy=False)
+        return np.diff(self.offsets).astype(np.int32, copy=False)
 
 
 def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
@@ -48,11 +50,12 @@ def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
 
 def table_bytes(columns: Mapping[str, pa.Array], facts: Facts) -> bytes:
     """Make the content of a file of columns."""
-    stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
-    schema = pa.schema([(name, column.type) for name, column in columns.items()], metadata=stored)
-    batch = pa.record_batch(list(columns.values()), schema=schema)
+    batch = pa.RecordBatch.from_pydict(
+        dict(columns),
+        metadata={"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)},
+    )
     content = pa.BufferOutputStream()
-    with ipc.new_file(content, schema) as writer:
+    with ipc.new_file(content, batch.schema) as writer:
         writer.write_batch(batch)
     return content.getvalue().to_pybytes()
 
@@ -71,8 +74,9 @@ class ArrowTable:
             self._batch = reader.get_batch(0)
             facts = (reader.schema.metadata or {})[b"synmt"]
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            what = f"not a complete file of a prepared corpus ({error})"
-            raise SynmtError(what, where=str(path), do=RESTORE) from None
+            raise SynmtError(
+                f"not a complete file of a prepared corpus ({error})", where=str(path), do=RESTORE
+            ) from None
         self.facts = parse_json(facts, schema, where=str(path))
 
     def __len__(self) -> int:
@@ -89,11 +93,12 @@ class ArrowTable:
     def lists(self, name: str) -> Lists:
         """Return a column of lists."""
         column = self._column(name)
-        offsets = column.offsets.to_numpy(zero_copy_only=True)
-        return Lists(offsets, column.values.to_numpy(zero_copy_only=True))
+        return Lists(
+            column.offsets.to_numpy(zero_copy_only=True),
+            column.values.to_numpy(zero_copy_only=True),
+        )
 
     def _column(self, name: str) -> Any:
-        index = self._batch.schema.get_field_index(name)
-        if index < 0:
+        if not self.has(name):
             raise SynmtError(f"has no column '{name}'", where=str(self.path))
-        return self._batch.column(index)
+        return self._batch.column(name)

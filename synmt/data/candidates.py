@@ -39,7 +39,7 @@ def learn_candidates(
     of_source, of_target = (np.zeros(size) for size in sizes)
     with progress("learn the shortlist", len(train), "pairs") as advance:
         for first in range(0, len(train), _CHUNK):
-            rows = train.rows(range(first, min(first + _CHUNK, len(train))))
+            rows = train.rows(range(len(train))[first : first + _CHUNK])
             source = _occurrences([row.source for row in rows], sizes[0])
             target = _occurrences([row.target for row in rows], sizes[1])
             together += source.T @ target

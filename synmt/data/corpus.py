@@ -54,11 +54,12 @@ class Example:
     trees: Mapping[Side, Tree | WholeTree] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
 class PreparedCorpus:
     """A complete prepared corpus."""
 
-    def __init__(self, folder: Path, facts: PreparedFacts) -> None:
-        self.folder, self.facts = folder, facts
+    folder: Path
+    facts: PreparedFacts
 
     @classmethod
     def open(cls, folder: Path) -> PreparedCorpus:
@@ -72,18 +73,21 @@ class PreparedCorpus:
         """The vocabularies of source and target; the same object if the vocabulary is joint."""
         names = self.facts["vocabularies"]
         source = Vocabulary.load(self.folder, names["source"])
-        joint = names["source"] == names["target"]
-        return source, source if joint else Vocabulary.load(self.folder, names["target"])
+        if names["source"] == names["target"]:
+            return source, source
+        return source, Vocabulary.load(self.folder, names["target"])
 
     def annotations(self) -> dict[str, AnnotationFacts]:
         """Return all complete annotations by name: side, parser, relations, statistics."""
-        paths = sorted(self.folder.glob("parse-*/annotation.json"))
-        return {path.parent.name: _read_facts(path, AnnotationFacts) for path in paths}
+        return {
+            path.parent.name: _read_facts(path, AnnotationFacts)
+            for path in sorted(self.folder.glob("parse-*/annotation.json"))
+        }
 
     def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
         """Return the rows of `train` or `valid`; `trees` names the annotation of each side that
         needs one."""
-        return Split(self.folder, name, self.facts["splits"][name]["shards"], dict(trees or {}))
+        return Split(self.folder, name, self.facts["splits"][name]["shards"], trees or {})
 
 
 def is_complete(folder: Path) -> bool:
@@ -99,7 +103,9 @@ def _is_current(path: Path) -> bool:
 class Split:
     """The rows of one split, read from the memory-mapped files on demand."""
 
-    def __init__(self, folder: Path, name: str, shards: int, annotations: dict[Side, str]) -> None:
+    def __init__(
+        self, folder: Path, name: str, shards: int, annotations: Mapping[Side, str]
+    ) -> None:
         tables = [ArrowTable(folder / shard_name(name, shard)) for shard in range(shards)]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
@@ -148,6 +154,7 @@ def shard_name(split: str, shard: int) -> str:
 def _read_facts(path: Path, schema: type[T]) -> T:
     do = "Run `synmt prepare` with its recipe, after removing the folder"
     if not _is_current(path):
-        what = f"not a complete prepared corpus in format {FORMAT}"
-        raise SynmtError(what, where=str(path.parent), do=do)
+        raise SynmtError(
+            f"not a complete prepared corpus in format {FORMAT}", where=str(path.parent), do=do
+        )
     return read_json(path, schema, do=do)

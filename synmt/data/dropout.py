@@ -70,8 +70,10 @@ def _with_pieces(example: Example, side: Side, ids: IdArray, spans: IntArray) ->
     tree = example.trees.get(side)
     if isinstance(tree, WholeTree):
         # a random control is the same in all epochs, unless the words are merged in another way
-        fitted = replace(tree.on(spans), key=getattr(example, side).tobytes())
-        changed["trees"] = {**example.trees, side: fitted}
+        changed["trees"] = {
+            **example.trees,
+            side: replace(tree.on(spans), key=getattr(example, side).tobytes()),
+        }
     return replace(example, **changed)
 
 
@@ -107,15 +109,14 @@ class Merges:
         merged = [piece for piece in plain if len(spelled[piece]) > 1]
         # a better score is merged first
         self._by_rank = np.array(sorted(merged, key=vocabulary.score, reverse=True))
-        ranks: dict[int, int] = {}
+        # the last pair is found for all that are not there
+        ranks = {_NONE: _NONE}
         for rank, piece in enumerate(self._by_rank.tolist()):
             for place in range(1, len(spelled[piece])):
                 left, right = spelled[piece][:place], spelled[piece][place:]
                 if left in numbers and right in numbers:
                     ranks[numbers[left] * len(spelled) + numbers[right]] = rank
-        # the last pair is found for all that are not there
-        self._pairs = np.array([*sorted(ranks), _NONE])
-        self._ranks = np.array([*(ranks[pair] for pair in sorted(ranks)), _NONE])
+        self._pairs, self._ranks = np.array(sorted(ranks.items())).T.copy()
         self._parts = [
             [numbers[c] for c in text] if piece in plain else [piece]
             for piece, text in enumerate(spelled)

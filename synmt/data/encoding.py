@@ -38,8 +38,7 @@ _FEW_LINES = 50_000
 
 def shard_paths(folder: Path, split: str, lines: int) -> list[Path]:
     """Name the files of a split, each with the rows of SHARD_LINES lines of its text."""
-    shards = -(-lines // SHARD_LINES)
-    return [folder / shard_name(split, shard) for shard in range(shards)]
+    return [folder / shard_name(split, shard) for shard in range(-(-lines // SHARD_LINES))]
 
 
 def write_shards(
@@ -57,10 +56,12 @@ def write_shards(
     if not missing:
         return
     left = min(lines, missing * SHARD_LINES)
-    numbered, workers, where = partial(with_number, work), encoding_processes(left), paths[0].parent
+    numbered = partial(with_number, work)
     with progress(what, lines, "lines") as advance:
         advance(lines - left)
-        for shard, content in in_shards(numbered, state, shards, workers, where=where):
+        for shard, content in in_shards(
+            numbered, state, shards, encoding_processes(left), where=paths[0].parent
+        ):
             write_content(paths[shard], content)
             advance(min(left, SHARD_LINES))
             left -= SHARD_LINES
@@ -114,8 +115,14 @@ class Encoder:
         """Write the missing shards into a folder, which already says which pairs of train are
         kept."""
         paths = shard_paths(folder, self.split, lines)
-        shards, what = self._missing_shards(text, paths), f"prepare: {self.split}"
-        write_shards(paths, Encoder.shard, self, shards, lines=lines, what=what)
+        write_shards(
+            paths,
+            Encoder.shard,
+            self,
+            self._missing_shards(text, paths),
+            lines=lines,
+            what=f"prepare: {self.split}",
+        )
 
     def _missing_shards(
         self, text: SplitFiles, paths: Sequence[Path]
@@ -123,8 +130,7 @@ class Encoder:
         for shard, chunk in enumerate(read_chunks(text, SHARD_LINES)):
             is_kept = np.ones(len(chunk), dtype=bool)
             if self.split == "train":
-                reasons = kept_reasons(paths[shard].parent)
-                is_kept = reasons[chunk.first :][: len(chunk)] == KEPT
+                is_kept = kept_reasons(paths[shard].parent)[chunk.first :][: len(chunk)] == KEPT
             if not paths[shard].exists():
                 yield shard, (chunk, is_kept)
 
@@ -181,11 +187,10 @@ def summarize(folder: Path, split: str, lines: int) -> Values:
         reasons.update({**count_reasons(kept_reasons(folder)), "kept": 0})
     for facts in shards:
         reasons.update(facts["reasons"])
-    summary = {
+    return {
         name: np.sum([facts[name] for facts in shards], axis=0).tolist()
         for name in ("cut", "words", "pieces", "unknown")
-    }
-    return summary | {
+    } | {
         "lines": lines,
         "rows": sum(map(len, tables)),
         "shards": len(tables),

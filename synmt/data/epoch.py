@@ -61,8 +61,7 @@ def _rows(
     epoch = seed[1]
     count = int(share * (epoch + 1)) - int(share * epoch)
     # not the seed of the order of the batches
-    random = np.random.default_rng((*seed, 1))
-    yield np.sort(random.choice(rows, count, replace=False))
+    yield np.sort(np.random.default_rng((*seed, 1)).choice(rows, count, replace=False))
 
 
 def plan_batches(

@@ -59,10 +59,11 @@ def judge_pairs(
     # to classify a language takes ten times as long as all other filters
     few = lines * (10 if filters.language else 1) <= _FEW
     workers = 1 if few else process_count(-(-lines // _CHUNK))
-    task, chunks = (filters, languages), read_chunks(files, _CHUNK)
     codes, hashes = [np.zeros(0, dtype=np.uint8)], [np.zeros(0, dtype=np.uint64)]
     with progress("prepare: filter", lines, "lines") as advance:
-        for codes_of_chunk, of_kept in in_order(_judge_chunk, task, chunks, workers, where=where):
+        for codes_of_chunk, of_kept in in_order(
+            _judge_chunk, (filters, languages), read_chunks(files, _CHUNK), workers, where=where
+        ):
             codes.append(codes_of_chunk)
             hashes.append(of_kept)
             advance(len(codes_of_chunk))

@@ -53,11 +53,18 @@ def prepared_folder(
     vocabularies: those of another run, if they are not learned from the corpus.
     """
     settings = (recipe.filters.identity(), recipe.vocabulary.identity())
-    inputs = tuple(_input_hashes(corpus).items())
     # weights change which rows an epoch reads, but not the rows
     tags = [tuple((part.lines, part.tag) for part in corpus.parts)] * bool(part_tags(corpus.parts))
     hashes = [fingerprint(vocabularies[side].to_bytes()) for side in SIDES] if vocabularies else []
-    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs, *tags, *hashes)
+    key = fingerprint(
+        FORMAT,
+        corpus.source,
+        corpus.target,
+        settings,
+        tuple(_input_hashes(corpus).items()),
+        *tags,
+        *hashes,
+    )
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
 
 
@@ -92,8 +99,11 @@ def prepare(
                 parts = corpus.parts if split == "train" else ()
                 encoder = Encoder(recipe.filters.max_pieces, (source, target), split, parts, tail)
                 encoder.encode(corpus.splits()[split], folder, lines[split])
-        sizes = {"source": len(source), "target": len(target)}
-        _finish(recipe, corpus, folder, lines, {"vocabularies": names, "vocabulary_sizes": sizes})
+        pieces = {
+            "vocabularies": names,
+            "vocabulary_sizes": {"source": len(source), "target": len(target)},
+        }
+        _finish(recipe, corpus, folder, lines, pieces)
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
@@ -104,8 +114,11 @@ def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
         source, target = (count_lines(path, allowed=()) for path in (files.source, files.target))
         # what is kept of train and valid is counted later
         if not source and not target and split not in ("train", "valid"):
-            do = "Fill both files, or remove the test set"
-            raise SynmtError("the test set has no lines", where=str(files.source), do=do)
+            raise SynmtError(
+                "the test set has no lines",
+                where=str(files.source),
+                do="Fill both files, or remove the test set",
+            )
         if source != target:
             raise SynmtError(
                 f"{files.source} has {source:,} lines, {files.target} has {target:,}",
@@ -117,8 +130,9 @@ def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
 
 
 def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
-    path, languages = folder / KEPT_FILE, (corpus.source, corpus.target)
+    path = folder / KEPT_FILE
     if not path.exists():
+        languages = corpus.source, corpus.target
         codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
         write_content(path, table_bytes({"reason": pa.array(codes)}, {"format": FORMAT}))
     _check_left(corpus, count_reasons(kept_reasons(folder)))
@@ -143,7 +157,6 @@ def _learn_vocabularies(
     if not missing:
         return
     is_kept = kept_reasons(folder) == KEPT
-    workers = encoding_processes(lines)
     with progress("prepare: vocabulary", lines, "lines") as advance:
         for name in sorted(missing):
             sides = [number for number, side in enumerate(SIDES) if names[side] == name]
@@ -151,9 +164,13 @@ def _learn_vocabularies(
             if 0 in sides:
                 symbols += (*part_tags(corpus.parts), *bracket_units(recipe, corpus))
             chunks = read_chunks(corpus.train, _CHUNK)
-            drawn = draw_lines(chunks, is_kept, sides, settings.training_lines)
-            vocabulary = train_vocabulary(drawn, settings, symbols, workers=workers, where=folder)
-            vocabulary.save(folder, name)
+            train_vocabulary(
+                draw_lines(chunks, is_kept, sides, settings.training_lines),
+                settings,
+                symbols,
+                workers=encoding_processes(lines),
+                where=folder,
+            ).save(folder, name)
         advance(lines)
 
 
@@ -185,9 +202,8 @@ def _finish(
 
 
 def _input_hashes(corpus: Corpus) -> dict[str, str]:
-    files = {"train": corpus.train, "valid": corpus.valid}
     return {
-        f"{split}.{side}": stored_sha256(path)
-        for split, pair in files.items()
-        for side, path in (("source", pair.source), ("target", pair.target))
+        f"{split}.{side}": stored_sha256(getattr(getattr(corpus, split), side))
+        for split in ("train", "valid")
+        for side in SIDES
     }

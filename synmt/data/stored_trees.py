@@ -19,7 +19,7 @@ float32.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Texts
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.vocabulary import word_of
 from synmt.files.schemas import TreeFacts
@@ -99,7 +99,6 @@ class StoredTrees:
         spans = np.zeros((len(parents), 2), dtype=np.int64)
         if self._before is not None:
             spans = self._spans(_PLACES[True], row)
-        has_constituents = _CONSTITUENTS[0] in self._columns
         parse = Parse(
             words=[""] * len(parents),
             spans=spans,
@@ -107,14 +106,16 @@ class StoredTrees:
             relations=self._strings("relations", row),
             tags=self._strings("tags", row),
             arcs=None if self._arc_names is None else self._arcs(row, self._arc_names),
-            constituents=self._spans(_CONSTITUENTS, row) if has_constituents else None,
+            constituents=self._spans(_CONSTITUENTS, row)
+            if _CONSTITUENTS[0] in self._columns
+            else None,
             features={name: self._strings(name, row) for name in self._features},
         )
         if self._before is None:
             return Tree(parse, self._numbers("word_of", row))
         return WholeTree(parse, int(self._before[row]))
 
-    def _arcs(self, row: int, names: Sequence[str]) -> Arcs:
+    def _arcs(self, row: int, names: Texts) -> Arcs:
         probabilities = self._columns["arc_probabilities"][row]
         if "arc_words" in self._columns:
             words = self._numbers("arc_words", row)
@@ -122,13 +123,18 @@ class StoredTrees:
             counts = self._columns["arc_counts"][row]  # (W,)
             words = np.repeat(np.arange(len(counts)), counts)  # (N,)
             probabilities = (probabilities / _WHOLE).astype(np.float32)
-        parents, relations = self._numbers("arc_parents", row), self._numbers("arc_relations", row)
-        return Arcs(words, parents, relations, probabilities, tuple(names))
+        return Arcs(
+            words,
+            self._numbers("arc_parents", row),
+            self._numbers("arc_relations", row),
+            probabilities,
+            tuple(names),
+        )
 
     def _numbers(self, column: str, row: int) -> IntArray:
         return self._columns[column][row].astype(np.int64)
 
-    def _spans(self, columns: Sequence[str], row: int) -> IntArray:
+    def _spans(self, columns: Texts, row: int) -> IntArray:
         return np.stack([self._numbers(column, row) for column in columns], axis=1)
 
     def _strings(self, column: str, row: int) -> list[str]:
@@ -144,14 +150,16 @@ class TreeColumns:
     features: some of feature_signals.STORED.
     """
 
-    def __init__(self, *, whole: bool, constituents: bool, features: Sequence[str]) -> None:
+    def __init__(self, *, whole: bool, constituents: bool, features: Texts) -> None:
         self._whole, self._constituents, self._features = whole, constituents, features
         self._has_arcs = True
         places = (*_PLACES[whole], *("before",) * whole, *_CONSTITUENTS * constituents)
-        columns = (*_TREE, *places, "arc_counts", *_ARCS, *features)
-        self._rows: dict[str, list[Any]] = {name: [] for name in columns}
-        named = ("relations", "tags", "arc_relations", *features)
-        self._names: dict[str, dict[str, int]] = {name: {} for name in named}
+        self._rows: dict[str, list[Any]] = {
+            name: [] for name in (*_TREE, *places, "arc_counts", *_ARCS, *features)
+        }
+        self._names: dict[str, dict[str, int]] = {
+            name: {} for name in ("relations", "tags", "arc_relations", *features)
+        }
 
     def add(self, tree: Parse, places: Mapping[str, IntArray | int]) -> None:
         """Append the tree of the next row, and what links its words and pieces."""
@@ -173,7 +181,7 @@ class TreeColumns:
         for name, values in self._rows.items():
             values.append(row[name])
 
-    def _numbered(self, column: str, names: Sequence[str]) -> IntArray:
+    def _numbered(self, column: str, names: Texts) -> IntArray:
         numbers = self._names[column]
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
 

@@ -76,8 +76,7 @@ class Reader:
 
     def once(self) -> Iterator[Batch]:
         """Yield all batches once, the longest first."""
-        plan = plan_batches(self.split.lengths(), batch_tokens=self.batch_tokens)
-        return map(self.batch, plan)
+        return map(self.batch, plan_batches(self.split.lengths(), batch_tokens=self.batch_tokens))
 
     def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
         """Yield batches from a position, each with the position after it; every epoch has its own

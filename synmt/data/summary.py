@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synmt.arrays import SIDES
+from synmt.arrays import SIDES, Texts
 from synmt.data.corpus import PreparedCorpus
 from synmt.reporting.values import Table, Value, Written, count_column, text_column
 
 
 def corpus_table(
     prepared: PreparedCorpus,
-    annotations: Sequence[str] = (),
+    annotations: Texts = (),
     *,
     title: str = "",
 ) -> Table:
     """Make the table; with annotations, also of how their words match the pieces."""
     facts = prepared.facts
     splits = [facts["splits"]["train"], facts["splits"]["valid"]]
-    rows: list[list[Value]] = [["lines", *(split["lines"] for split in splits)]]
-    rows.append(["kept", *(split["rows"] for split in splits)])
+    rows: list[list[Value]] = [
+        ["lines", *(split["lines"] for split in splits)],
+        ["kept", *(split["rows"] for split in splits)],
+    ]
     for reason in splits[0]["reasons"]:
         dropped = [split["reasons"].get(reason, 0) for split in splits]
         if reason != "kept" and any(dropped):
             rows.append([f"dropped: {reason}", *dropped])
-    longest = facts["filters"]["max_pieces"]
-    rows.append([f"truncated to {longest} pieces", *(split["cut"] for split in splits)])
+    rows.append(
+        [
+            f"truncated to {facts['filters']['max_pieces']} pieces",
+            *(split["cut"] for split in splits),
+        ]
+    )
     for number, side in enumerate(SIDES):
         words, pieces, unknown = (
             [split[key][number] for split in splits] for key in ("words", "pieces", "unknown")
@@ -43,8 +49,11 @@ def corpus_table(
         name = f"{trees['side']} trees"
         rows.append(_quotients(f"{name}: pieces per word of the tree", pieces, words))
         rows.append(_quotients(f"{name}: words without a separate piece", merged, words, ".3%"))
-    columns = [text_column(""), count_column("train"), count_column("valid")]
-    return Table(title=title, columns=columns, rows=rows)
+    return Table(
+        title=title,
+        columns=[text_column(""), count_column("train"), count_column("valid")],
+        rows=rows,
+    )
 
 
 def _quotients(

@@ -133,14 +133,13 @@ def task_corpus(
     key = fingerprint(_FORMAT, *settings, *(stored_sha256(path) for path in inputs))
     folder = root / f"{corpus.name}-{key}"
     source, target = side_names("train", corpus.source, corpus.target)
-    train = SplitFiles(source=folder / source, target=folder / target)
     valid = SplitFiles(source=folder / f"valid.{corpus.source}", target=corpus.valid.target)
     if mixed and not recipe.tasks.mixed_only:
         valid = corpus.valid
     return replace(
         corpus,
         name=f"{corpus.name}-{'mixed' if mixed else 'tasks'}",
-        train=train,
+        train=SplitFiles(source=folder / source, target=folder / target),
         valid=valid,
         parts=(),
     )
@@ -172,8 +171,7 @@ def _write_corpus(
         if task_files.valid.source.parent == folder:
             lines = read_lines(corpus.valid.source)
             if recipe.tasks.mixed_only:
-                pairs = zip(lines, valid, strict=True)
-                sources = (tree or line for line, (tree, _) in pairs)
+                sources = (tree or line for line, (tree, _) in zip(lines, valid, strict=True))
             else:
                 sources = (tagged(line, TRANSLATION) for line in lines)
             write_lines(unfinished / task_files.valid.source.name, sources)
@@ -188,9 +186,14 @@ def _write_pairs(
 
     Returns the opening brackets.
     """
-    tasks, units, languages = recipe.tasks, set[str](), (corpus.source, corpus.target)
-    lines, folder = count_lines(corpus.train.source), paths[0].parent
-    codes = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
+    tasks, units, folder = recipe.tasks, set[str](), paths[0].parent
+    codes = judge_pairs(
+        corpus.train,
+        recipe.filters,
+        (corpus.source, corpus.target),
+        lines=count_lines(corpus.train.source),
+        where=folder,
+    )
     with (
         write_atomically(paths[0]) as source,
         write_atomically(paths[1]) as target,

@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
-from synmt.arrays import IntArray, IntPairs, Pair, Side, int_pairs
+from synmt.arrays import IntArray, IntPairs, Pair, Side, Texts, int_pairs
 from synmt.errors import RESTORE, SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.writing import write_content
@@ -55,7 +55,7 @@ class Vocabulary(ABC):
         """Segment a text, with the spans of the pieces."""
 
     @abstractmethod
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Texts) -> list[list[int]]:
         """Segment many texts; faster than one by one."""
 
     def encode_ids(self, text: str) -> list[int]:
@@ -75,8 +75,10 @@ class Vocabulary(ABC):
         it."""
         ids = self.encode_ids(tag)
         if len(ids) != 1 or UNK in ids:
-            do = "Learn a new vocabulary, or use a tag that it has"
-            raise SynmtError(f"the vocabulary has no tag {tag}", do=do)
+            raise SynmtError(
+                f"the vocabulary has no tag {tag}",
+                do="Learn a new vocabulary, or use a tag that it has",
+            )
         return ids[0]
 
     @abstractmethod
@@ -139,7 +141,7 @@ class SentencePieces(Vocabulary):
         )
         return _pieces(encoded["ids"], encoded["offsets"])
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Texts) -> list[list[int]]:
         return self._processor.Encode(list(texts), out_type=int, num_threads=threads())
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -155,8 +157,11 @@ class SentencePieces(Vocabulary):
     def merged_pieces(self) -> list[int]:
         """List the characters and the pieces that are made of them: all but specials, bytes and
         tags."""
-        pieces = range(len(SPECIALS), len(self))
-        return [p for p in pieces if not self._processor.IsByte(p) and not self._is_tag(p)]
+        return [
+            p
+            for p in range(len(SPECIALS), len(self))
+            if not self._processor.IsByte(p) and not self._is_tag(p)
+        ]
 
     def _is_tag(self, piece: int) -> bool:
         # tags are not merged: they come whole out of a text in which nothing is
@@ -176,16 +181,37 @@ class SentencePieces(Vocabulary):
         return self.model_bytes()
 
 
-class PieceTable(SentencePieces):
+class _NumberedPieces(Vocabulary):
+    """A list of pieces, numbered in its order after the specials; any other piece is unknown."""
+
+    def __init__(self, pieces: Texts) -> None:
+        self._pieces = [*SPECIALS, *pieces]
+        # `<s>` in a text is an ordinary word, and unknown
+        self._numbers = {piece: number for number, piece in enumerate(pieces, start=len(SPECIALS))}
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self._pieces[piece] for piece in ids]
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def _ids_of(self, pieces: Iterable[str]) -> list[int]:
+        return [self._numbers.get(piece, UNK) for piece in pieces]
+
+    def _without_ends(self, ids: Iterable[int]) -> list[str]:
+        """Return the pieces but for padding, BOS and EOS."""
+        return self.pieces(piece for piece in ids if piece not in (PAD, BOS, EOS))
+
+
+class PieceTable(_NumberedPieces, SentencePieces):
     """The pieces of a SentencePiece model, numbered by a table that two such models share, as in
-    Marian; a piece that the table lacks is unknown."""
+    Marian."""
 
     suffix = ".table.model"
 
-    def __init__(self, table: Sequence[str], processor: SentencePieceProcessor) -> None:
-        super().__init__(processor)
-        self._table = [*SPECIALS, *table]
-        self._numbers = {piece: number for number, piece in enumerate(table, start=len(SPECIALS))}
+    def __init__(self, table: Texts, processor: SentencePieceProcessor) -> None:
+        super().__init__(table)
+        self._processor = processor
 
     @classmethod
     def from_bytes(cls, stored: bytes, *, where: str = "") -> PieceTable:
@@ -199,40 +225,34 @@ class PieceTable(SentencePieces):
     @property
     def languages(self) -> list[str]:
         """The target languages, if the first piece of a source, such as `>>deu<<`, chooses one."""
-        return [piece[2:-2] for piece in self._table if re.fullmatch(">>.+<<", piece)]
+        return [piece[2:-2] for piece in self._pieces if re.fullmatch(">>.+<<", piece)]
 
     def encode(self, text: str) -> Pieces:
         code, rest = _split_code(text)
         encoded = self._processor.Encode(rest, out_type="offset_mapping")
         spans = [(first + len(code), last + len(code)) for first, last in encoded["offsets"]]
         before = [(0, len(code))] if code else []
-        return _pieces(self._ids_of(code, encoded["pieces"]), before + spans)
+        return _pieces(self._ids_after(code, encoded["pieces"]), before + spans)
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Texts) -> list[list[int]]:
         codes, rests = zip(*map(_split_code, texts), strict=True) if texts else ((), ())
         rows = self._processor.Encode(list(rests), out_type=str, num_threads=threads())
-        return [self._ids_of(code, row) for code, row in zip(codes, rows, strict=True)]
+        return list(map(self._ids_after, codes, rows))
 
     def decode(self, ids: Iterable[int]) -> str:
-        pieces = self.pieces(piece for piece in ids if piece not in (PAD, BOS, EOS))
+        text = self._processor.DecodePieces(self._without_ends(ids))
         # the piece of another model keeps its sign for a space
-        return self._processor.DecodePieces(pieces).replace("▁", " ").strip()
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return [self._table[piece] for piece in ids]
+        return text.replace("▁", " ").strip()
 
     def tag_number(self, tag: str) -> int:
         return self._numbers[tag] if tag in self._numbers else super().tag_number(tag)
 
-    def __len__(self) -> int:
-        return len(self._table)
-
     def to_bytes(self) -> bytes:
-        header = json.dumps(self._table[len(SPECIALS) :], ensure_ascii=False)
+        header = json.dumps(self._pieces[len(SPECIALS) :], ensure_ascii=False)
         return header.encode() + b"\n" + self.model_bytes()
 
-    def _ids_of(self, code: str, pieces: Sequence[str]) -> list[int]:
-        return [self._numbers.get(piece, UNK) for piece in ([code, *pieces] if code else pieces)]
+    def _ids_after(self, code: str, pieces: Texts) -> list[int]:
+        return self._ids_of([code, *pieces] if code else pieces)
 
 
 def _split_code(text: str) -> Pair:
@@ -241,15 +261,10 @@ def _split_code(text: str) -> Pair:
     return (code[0], text[code.end() :]) if code else ("", text)
 
 
-class Words(Vocabulary):
-    """Words separated by spaces; a word that is not in the list is unknown."""
+class Words(_NumberedPieces):
+    """Words separated by spaces."""
 
     suffix = ".words"
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = [*SPECIALS, *words]
-        # `<s>` in a text is an ordinary word, and unknown
-        self._ids = {word: number for number, word in enumerate(words, start=len(SPECIALS))}
 
     @classmethod
     def from_bytes(cls, stored: bytes, *, where: str = "") -> Words:
@@ -268,24 +283,16 @@ class Words(Vocabulary):
 
     def encode(self, text: str) -> Pieces:
         words = list(re.finditer(r"\S+", text))
-        return _pieces(
-            [self._ids.get(match[0], UNK) for match in words], [match.span() for match in words]
-        )
+        return _pieces(self._ids_of(match[0] for match in words), [match.span() for match in words])
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        return [[self._ids.get(word, UNK) for word in text.split()] for text in texts]
+    def encode_batch(self, texts: Texts) -> list[list[int]]:
+        return [self._ids_of(text.split()) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        return " ".join(self._words[piece] for piece in ids if piece not in (PAD, BOS, EOS))
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return [self._words[piece] for piece in ids]
-
-    def __len__(self) -> int:
-        return len(self._words)
+        return " ".join(self._without_ends(ids))
 
     def to_bytes(self) -> bytes:
-        return "".join(f"{word}\n" for word in self._words).encode()
+        return "".join(f"{word}\n" for word in self._pieces).encode()
 
 
 def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:

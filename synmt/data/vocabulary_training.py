@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from sentencepiece import SentencePieceTrainer
 
-from synmt.arrays import BoolArray
+from synmt.arrays import BoolArray, Texts
 from synmt.data.text_pairs import PairChunk
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary, Words
 from synmt.errors import SynmtError
@@ -56,7 +56,7 @@ def draw_lines(
 def train_vocabulary(
     blocks: Iterable[str],
     settings: VocabularyRecipe,
-    symbols: Sequence[str] = (),
+    symbols: Texts = (),
     *,
     workers: int = 1,
     where: Path = Path(),
@@ -72,16 +72,24 @@ def train_vocabulary(
     where: the folder that their errors name.
     """
     if settings.kind == "unigram":
-        lines = [line for block in blocks for line in block.split("\n") if line.strip()]
-        return _train_pieces(lines, settings, symbols, input_format="text")
+        return _train_pieces(
+            [line for block in blocks for line in block.split("\n") if line.strip()],
+            settings,
+            symbols,
+            input_format="text",
+        )
     counts = Counter[str]()
     for part in in_shards(_count_words, settings, iter(blocks), workers, where=where):
         counts.update(part)
     del counts[""]
     if settings.kind == "word":
         return _frequent_words(counts, settings, symbols)
-    rows = [f"{word}\t{counts[word]}" for word in sorted(counts)]
-    return _train_pieces(rows, settings, symbols, input_format="tsv")
+    return _train_pieces(
+        [f"{word}\t{counts[word]}" for word in sorted(counts)],
+        settings,
+        symbols,
+        input_format="tsv",
+    )
 
 
 def _count_words(settings: VocabularyRecipe, block: str) -> Counter[str]:
@@ -101,9 +109,7 @@ def _count_words(settings: VocabularyRecipe, block: str) -> Counter[str]:
     return Counter(" ".join(lines).replace("\t", " ").split(" "))
 
 
-def _frequent_words(
-    counts: Counter[str], settings: VocabularyRecipe, symbols: Sequence[str]
-) -> Words:
+def _frequent_words(counts: Counter[str], settings: VocabularyRecipe, symbols: Texts) -> Words:
     frequent = [
         word
         for word, count in counts.items()
@@ -116,7 +122,7 @@ def _frequent_words(
 
 
 def _train_pieces(
-    text: Sequence[str], settings: VocabularyRecipe, symbols: Sequence[str], *, input_format: str
+    text: Texts, settings: VocabularyRecipe, symbols: Texts, *, input_format: str
 ) -> SentencePieces:
     model = io.BytesIO()
     try:

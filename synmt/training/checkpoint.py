@@ -79,7 +79,7 @@ def save_checkpoint(
         save_weights(model, folder / "model.safetensors")
         save_tensors(tensors, folder / "optimizer.safetensors")
         with reporting_os_errors(folder):
-            (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
+            (folder / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
             (folder / RECORD).write_text(as_text(hashes(folder, "*")), encoding="utf-8")
 
 
@@ -118,8 +118,11 @@ def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> N
     steps = run.checkpoints()
     for folder in steps[:-1]:
         remove(folder / "optimizer.safetensors")
-    last = regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :]
-    needed = {steps[-1], run.checkpoint(best_step), *last}
+    needed = {
+        steps[-1],
+        run.checkpoint(best_step),
+        *regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :],
+    }
     for folder in steps:
         if folder not in needed:
             remove(folder)

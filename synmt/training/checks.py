@@ -57,7 +57,8 @@ def check_values(recipe: Recipe) -> Requirements:
     _check_pretraining(recipe, requirements)
     # a cluster has other devices
     if cluster_in_use() is None:
-        device, precision = choose_device(recipe.training.device), recipe.training.precision
+        device = choose_device(recipe.training.device)
+        precision = recipe.training.precision
         if (recipe.model.architecture, precision, device.type) == ("lstm", "fp16", "cpu"):
             raise UsageError(
                 "an lstm cannot be trained in fp16 on a CPU",

@@ -38,8 +38,12 @@ def _without_tests(recipe: Recipe) -> Recipe:
 def is_complete(run: Run, recipe: Recipe) -> bool:
     """Return whether a run has finished, and has its weights and the translations of all test sets
     of the recipe."""
-    there = has_finished(run, recipe) and run.weights.exists() and run.recipe() == recipe
-    return there and not missing_tests(run, recipe)
+    return (
+        has_finished(run, recipe)
+        and run.weights.exists()
+        and run.recipe() == recipe
+        and not missing_tests(run, recipe)
+    )
 
 
 def missing_tests(run: Run, recipe: Recipe) -> list[str]:
@@ -72,11 +76,12 @@ def hashes_of(files: SplitFiles) -> dict[str, str]:
 
 def another_run(run: Run, recipe: Recipe, what: str) -> UsageError:
     """Make the error for a run folder that cannot be the run of a recipe."""
-    do = (
-        f"Give the new run another name (name={recipe.name}-2), or replace this one with "
-        "--overwrite"
+    return UsageError(
+        what,
+        where=str(run.folder),
+        do=f"Give the new run another name (name={recipe.name}-2), or replace this one with "
+        "--overwrite",
     )
-    return UsageError(what, where=str(run.folder), do=do)
 
 
 def check_inputs(run: Run, recipe: Recipe) -> None:
@@ -96,19 +101,23 @@ def check_inputs(run: Run, recipe: Recipe) -> None:
             path = getattr(texts[key], file)
         changed.append(f"{key} ({path})")
     if changed:
-        what = f"its inputs have changed since this run was started: {', '.join(changed)}"
-        raise another_run(run, recipe, what)
+        raise another_run(
+            run,
+            recipe,
+            f"its inputs have changed since this run was started: {', '.join(changed)}",
+        )
 
 
 def _parsers(recipe: Recipe, recorded: Inputs) -> Inputs:
     """Hash the files of those recorded parsers that are on this machine."""
     inputs: Inputs = {}
     for side, key in zip(SIDES, ("parser", "target_parser"), strict=True):
-        settings, language = recipe.parser_of(side), recipe.language_of(side)
+        settings = recipe.parser_of(side)
         with suppress(SynmtError):
             if key in recorded:
-                parser = StanzaParser(language, model=settings.model, package=settings.package)
-                inputs[key] = parser.identity["files"]
+                inputs[key] = StanzaParser(
+                    recipe.language_of(side), model=settings.model, package=settings.package
+                ).identity["files"]
     return inputs
 
 

@@ -122,12 +122,11 @@ def train_grid(
     failed = [end for end in ends.values() if end]
     finished = [run for run in planned if run.folder in ends and not ends[run.folder]]
     all_ended = len(ends) == len(planned)
-    shown = all_ended and (processes is None or processes.rank == 0)
     yield GridRecord(
         "finished" if all_ended else "interrupted",
         [run.folder for run in finished],
         failed,
-        compare_runs(finished) if shown else {},
+        compare_runs(finished) if all_ended and (not processes or processes.rank == 0) else {},
     )
 
 
@@ -189,10 +188,11 @@ def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
     comparisons = {}
     for test, members in tested.items():
         seeded = len({run.system for run in members}) < len(members)
-        options = ScoreOptions(test_set=test, group_seeds=seeded)
         try:
-            folders = [run.folder for run in members]
-            comparisons[test] = compare_systems(folders, options=options)
+            comparisons[test] = compare_systems(
+                [run.folder for run in members],
+                options=ScoreOptions(test_set=test, group_seeds=seeded),
+            )
         except SynmtError as error:
             _logger.warning("there is no table for the test set %s: %s", test, error)
     return comparisons
@@ -222,8 +222,9 @@ def plan_grid(
                 what = f"train {run.folder}"
                 steps[(what,)] = Estimate(what, size=f"with the weights of {before}")
                 continue
-            needs = tree_requirements(recipe)
-            stages = RunStages(Run(run.folder), recipe, needs, Path(data), overwrite=overwrite)
+            stages = RunStages(
+                Run(run.folder), recipe, tree_requirements(recipe), Path(data), overwrite=overwrite
+            )
             # as long as texts and parsers are not there, the steps of two texts look alike
             text = recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text
             for step in estimate_all(stages.stages):

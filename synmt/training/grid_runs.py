@@ -7,6 +7,7 @@ import logging
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
@@ -70,8 +71,11 @@ Ends = dict[Path, FailedRun | None]
 def failure_of(folder: Path, error: Exception) -> FailedRun:
     """Describe an error in text only: the error itself holds on to the memory of the model."""
     expected = isinstance(error, SynmtError)
-    level = logging.DEBUG if expected else logging.WARNING
-    _logger.log(level, "%s", "".join(traceback.format_exception(error)))
+    _logger.log(
+        logging.DEBUG if expected else logging.WARNING,
+        "%s",
+        "".join(traceback.format_exception(error)),
+    )
     return FailedRun(folder, str(error) if expected else f"{type(error).__name__}: {error}")
 
 
@@ -102,7 +106,7 @@ def grid_runs(
         [GridRun(system, recipe, Path(runs) / recipe.name) for recipe in _with_seeds(recipe, seeds)]
         for system, recipe in systems
     ]
-    planned = [run for of_one_seed in zip(*columns, strict=True) for run in of_one_seed]
+    planned = list(chain.from_iterable(zip(*columns, strict=True)))
     seen: dict[Path, GridRun] = {}
     for run in planned:
         other = seen.setdefault(run.folder, run)
@@ -139,9 +143,11 @@ def _with_seeds(recipe: Recipe, seeds: Seeds) -> list[Recipe]:
 
 
 def _with_seed(recipe: Recipe, seed: int) -> Recipe:
-    training = recipe.training.model_copy(update={"seed": seed})
     return recipe.model_copy(
-        update={"name": name_with_seed(recipe.name, seed), "training": training}
+        update={
+            "name": name_with_seed(recipe.name, seed),
+            "training": recipe.training.model_copy(update={"seed": seed}),
+        }
     )
 
 

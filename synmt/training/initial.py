@@ -51,10 +51,14 @@ def adopt_vocabulary(recipe: Recipe, run: Run | None = None, *, overwrite: bool 
             do="Choose another name=…",
         )
     origin = None
-    if run is not None and run.exists() and not overwrite:
-        has_weights = run.weights.exists() or bool(run.checkpoints())
-        if has_weights and run.recipe().model.init == init:
-            origin = run
+    if (
+        run is not None
+        and run.exists()
+        and not overwrite
+        and (run.weights.exists() or run.checkpoints())
+        and run.recipe().model.init == init
+    ):
+        origin = run
     try:
         origin = origin or named_run(init)
     except NotDownloaded:
@@ -77,9 +81,20 @@ def adopt_vocabulary(recipe: Recipe, run: Run | None = None, *, overwrite: bool 
 
 
 _OF_THE_NETWORK = (
-    *("architecture", "encoder_layers", "decoder_layers", "model_dim", "embedding_dim"),
-    *("feedforward_dim", "heads", "encoder_heads", "norm", "norm_kind", "positions"),
-    *("feed_forward", "output_bias", "embeddings"),
+    "architecture",
+    "encoder_layers",
+    "decoder_layers",
+    "model_dim",
+    "embedding_dim",
+    "feedforward_dim",
+    "heads",
+    "encoder_heads",
+    "norm",
+    "norm_kind",
+    "positions",
+    "feed_forward",
+    "output_bias",
+    "embeddings",
 )
 """Keys of `model` that weights depend on."""
 
@@ -161,10 +176,13 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
     # new embeddings are compared with nothing, so any number of pieces will do
     source, target = (len(vocabularies[side]) if vocabularies else 8 for side in SIDES)
     origin = named_run(settings.init) if settings.init is not None else None
-    features = origin.features() if origin else {}
     with torch.device("meta"):
         model = build(
-            settings, recipe.syntax, source_pieces=source, target_pieces=target, features=features
+            settings,
+            recipe.syntax,
+            source_pieces=source,
+            target_pieces=target,
+            features=origin.features() if origin else {},
         )
         freeze(model, recipe)
         if origin and not continued:
@@ -192,9 +210,11 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> list[str]:
     with torch.no_grad():
         for mine, theirs in pairs.values():
             mine.copy_(theirs)
-    names = named_weights(model)
     _logger.info(
-        "model.init: %d of %d parameter tensors come from %s", len(pairs), len(names), run.folder
+        "model.init: %d of %d parameter tensors come from %s",
+        len(pairs),
+        len(named_weights(model)),
+        run.folder,
     )
     return list(pairs)
 
@@ -211,8 +231,8 @@ def _pairs(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Pairs:
     """Pair the weights of two models by their names; raises UsageError where shapes or sharing
     differ."""
     theirs = named_weights(other)
-    without = weights_in(model, recipe.model.init_except, "model.init_except")
-    left_out = {id(weight) for weight in without.values()}
+    without = weights_in(model, recipe.model.init_except, "model.init_except").values()
+    left_out = set(map(id, without))
     pairs = {
         name: (weight, theirs[name])
         for name, weight in named_weights(model).items()

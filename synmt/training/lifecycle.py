@@ -50,8 +50,7 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
     """Refuse a folder that is not a run, or the run of a different recipe; writes nothing."""
     if not run.exists():
         # killed before run.json was written; names with a dot are unfinished files
-        names = {path.name for path in run.folder.glob("[!.]*")}
-        if names - {"lock", "recipe.yaml"}:
+        if {path.name for path in run.folder.glob("[!.]*")} - {"lock", "recipe.yaml"}:
             raise UsageError(
                 "not a run folder (no run.json), and not empty",
                 where=str(run.folder),
@@ -105,8 +104,11 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     reads = {"prepared": prepared.folder.name, "trees": dict(prepared.made_by)}
     before = run.info() if run.exists() else {}
     if any(before.get(key, value) != value for key, value in reads.items()):
-        what = "the text, or the parser of its trees, has changed since this run was started"
-        raise another_run(run, recipe, what)
+        raise another_run(
+            run,
+            recipe,
+            "the text, or the parser of its trees, has changed since this run was started",
+        )
     facts: Values = {}
     if not before or run.recipe() != recipe:
         if before:
@@ -122,8 +124,10 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     if prepared.parse_costs:
         facts["parsing"] = dict(prepared.parse_costs)
     if init is not None and not has_checkpoints:
-        weights = stored_sha256(named_run(init).weights_of("final"))
-        facts["init"] = {"run": str(init.expanduser()), "weights": weights}
+        facts["init"] = {
+            "run": str(init.expanduser()),
+            "weights": stored_sha256(named_run(init).weights_of("final")),
+        }
     run.write_info(**facts)
     if not (run.folder / "code").exists():
         for code in own_code(_variants(recipe)).values():

@@ -19,6 +19,7 @@ from synmt.errors import SynmtError, listed
 from synmt.training.distributed import Processes
 from synmt.training.records import StepRecord
 
+_COST = ("tokens", "seconds", "processor_seconds")
 _MOST_SKIPPED = 50
 """Steps in a row that fp16 may skip; a scale of 65,536 is 1 after 16 of them."""
 
@@ -63,9 +64,9 @@ class Meter:
     """
 
     def __init__(
-        self, device: torch.device, *, overflow: bool = False, processes: Processes | None = None
+        self, device: torch.device, *, overflow: bool = False, processes: Processes = Processes()
     ) -> None:
-        self.device, self.overflow, self._processes = device, overflow, processes or Processes()
+        self.device, self.overflow, self._processes = device, overflow, processes
         self._updates: list[Update] = []
         self._skipped = 0
         self.restore([], {})
@@ -73,31 +74,25 @@ class Meter:
     def restore(self, steps: Sequence[Step], cost: Facts) -> None:
         """Take over steps that no record covers yet, and what they have cost."""
         self.steps = list(steps)
-        self.tokens: int = cost.get("tokens", 0)
-        self.seconds: float = cost.get("seconds", 0.0)
-        self.processor_seconds: float = cost.get("processor_seconds", 0.0)
+        self._cost: Values = {name: cost.get(name, 0) for name in _COST}
 
     def unlogged(self) -> Values:
         """Return what `restore` takes, for a checkpoint."""
         steps = [asdict(step) for step in self.steps]
-        return {"unlogged": steps, "unlogged_cost": self._cost() if steps else {}}
-
-    def _cost(self) -> Values:
-        names = ("tokens", "seconds", "processor_seconds")
-        return {name: getattr(self, name) for name in names}
+        return {"unlogged": steps, "unlogged_cost": self._cost if steps else {}}
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
         """Count the time of a block."""
         began, processor_began = time.monotonic(), time.process_time()
         yield
-        self.seconds += time.monotonic() - began
-        self.processor_seconds += time.process_time() - processor_began
+        self._cost["seconds"] += time.monotonic() - began
+        self._cost["processor_seconds"] += time.process_time() - processor_began
 
     def add(self, update: Update) -> None:
         """Add one update."""
         self._updates.append(update)
-        self.tokens += update.all_tokens
+        self._cost["tokens"] += update.all_tokens
 
     def read(self) -> None:
         """Read the numbers of the updates from the device; raises SynmtError if one is not
@@ -119,10 +114,9 @@ class Meter:
             if not (math.isfinite(norm) or self.overflow) or not all(
                 math.isfinite(batch["loss"]) for batch in losses
             ):
-                lines = listed((str(line + 1) for line in update.lines), 20)
                 raise SynmtError(
                     f"the loss or the gradient of step {update.step} is not a finite number",
-                    where=f"training lines {lines}",
+                    where="training lines " + listed((str(line + 1) for line in update.lines), 20),
                     do="Look at these lines, or lower training.learning_rate; clip_norm or float32 "
                     "may help too. The last checkpoint is kept",
                 )
@@ -142,8 +136,8 @@ class Meter:
             for name in self.steps[0].means
         }
         if self._processes.count > 1:
-            [microseconds] = self._processes.sum(round(1e6 * self.processor_seconds))
-            self.processor_seconds = microseconds / 1e6
+            [microseconds] = self._processes.sum(round(1e6 * self._cost["processor_seconds"]))
+            self._cost["processor_seconds"] = microseconds / 1e6
         record = StepRecord(
             step=number,
             loss=means.pop("loss"),
@@ -151,10 +145,10 @@ class Meter:
             losses=means,
             learning_rate=self.steps[-1].learning_rate,
             gradient_norm=self.steps[-1].gradient_norm,
-            tokens_per_second=self.tokens / max(self.seconds, 1e-9),
+            tokens_per_second=self._cost["tokens"] / max(self._cost["seconds"], 1e-9),
             memory=peak_memory(self.device),
             skipped=sum(not math.isfinite(step.gradient_norm) for step in self.steps),
-            **self._cost(),
+            **self._cost,
         )
         self.restore([], {})
         return record

@@ -128,7 +128,7 @@ def states_of(optimizer: Any) -> dict[Tensor, Tensors]:
     """Return the state of every weight; of a divided one, after `gather_state`, in the first
     process."""
     if not _is_divided(optimizer):
-        return dict(optimizer.state)
+        return optimizer.state
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     return {weights[index]: state for index, state in optimizer.state_dict()["state"].items()}
 

@@ -20,7 +20,7 @@ from synmt.data.stream import Reader
 from synmt.errors import adding_advice, naming_lack_of_memory
 from synmt.exchange.hub import without_downloads
 from synmt.files.checksums import recording
-from synmt.files.writing import locked
+from synmt.files.writing import AnyPath, locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, fixed_order, keep_freed_memory
 from synmt.model.weights import load_tensors, save_tensors
@@ -46,7 +46,12 @@ Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order."""
 
 _FIXED = (
-    *("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "code/**/*.py"),
+    "recipe.yaml",
+    "*.model",
+    "*.words",
+    "*.truecase",
+    "features.json",
+    "code/**/*.py",
     CANDIDATES,
 )
 """Files of a run that do not change while it is trained."""
@@ -58,7 +63,7 @@ def prepare(
     recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
-    data: str | Path = "data",
+    data: AnyPath = "data",
     source_trees: bool = False,
 ) -> Iterator[Prepared]:
     """Prepare the training data of a recipe; yields one record, which names the folder.
@@ -68,34 +73,36 @@ def prepare(
     data: the folder of trees and prepared corpora; what it already has is not made again.
     source_trees: parse the source even if no variant reads its trees.
     """
-    yield _preparation(recipe, overrides, Path(data), source_trees).run()
+    yield _preparation(recipe, overrides, data, source_trees).run()
 
 
 def plan_preparation(
     recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
-    data: str | Path = "data",
+    data: AnyPath = "data",
     source_trees: bool = False,
 ) -> list[Estimate]:
     """Estimate what `prepare` would do; the arguments are the same."""
     with without_downloads():
-        return list(estimate_all(_preparation(recipe, overrides, Path(data), source_trees).stages))
+        return list(estimate_all(_preparation(recipe, overrides, data, source_trees).stages))
 
 
 def _preparation(
-    recipe: RecipeSource, overrides: Iterable[str], data: Path, source_trees: bool
+    recipe: RecipeSource, overrides: Iterable[str], data: AnyPath, source_trees: bool
 ) -> Preparation:
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
-    return Preparation(adopt_vocabulary(loaded), requirements, data, source_trees=source_trees)
+    return Preparation(
+        adopt_vocabulary(loaded), requirements, Path(data), source_trees=source_trees
+    )
 
 
 def train(
     recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
-    runs: str | Path = "runs",
-    data: str | Path = "data",
+    runs: AnyPath = "runs",
+    data: AnyPath = "data",
     overwrite: bool = False,
     stop: threading.Event | None = None,
     processes: Processes | None = None,
@@ -117,7 +124,7 @@ def train(
     processes: this process among those of `torchrun`; found in the environment if None.
     """
     processes = processes or join_processes()
-    stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite, processes)
+    stages = _run_stages(recipe, overrides, runs, data, overwrite, processes)
     run = stages.run
     processes.wait()
     if stages.finished:
@@ -150,31 +157,30 @@ def train(
 def _run_stages(
     recipe: RecipeSource,
     overrides: Iterable[str],
-    runs: Path,
-    data: Path,
+    runs: AnyPath,
+    data: AnyPath,
     overwrite: bool,
     processes: Processes | None = None,
 ) -> RunStages:
     loaded, requirements = load_checked(recipe, overrides, check_values)
-    run = Run(runs / loaded.name)
+    run = Run(Path(runs, loaded.name))
     if overwrite and processes:
         # if torchrun starts this again, the run that was there before has been removed already
         overwrite = not processes.was_done_before(f"overwrite {run.folder}")
-    return RunStages(run, loaded, requirements, data, overwrite=overwrite)
+    return RunStages(run, loaded, requirements, Path(data), overwrite=overwrite)
 
 
 def plan_training(
     recipe: RecipeSource,
     overrides: Iterable[str] = (),
     *,
-    runs: str | Path = "runs",
-    data: str | Path = "data",
+    runs: AnyPath = "runs",
+    data: AnyPath = "data",
     overwrite: bool = False,
 ) -> list[Estimate]:
     """Estimate what `train` would do; arguments and errors are the same."""
     with without_downloads():
-        stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite)
-        return list(estimate_all(stages.stages))
+        return list(estimate_all(_run_stages(recipe, overrides, runs, data, overwrite).stages))
 
 
 def train_prepared(
@@ -203,10 +209,13 @@ def train_prepared(
             tokens = fit_batch(trainer)
         if processes.rank == 0:
             run.write_info(batch_tokens=tokens)
-    weights = sum(weight.numel() for weight in parameters)
-    frozen = sum(weight.numel() for weight in parameters if not weight.requires_grad)
-    device = str(choose_device(recipe.training.device))
-    yield StartRecord(step, weights, frozen, device, recipe.training)
+    yield StartRecord(
+        step,
+        weights=sum(weight.numel() for weight in parameters),
+        frozen=sum(weight.numel() for weight in parameters if not weight.requires_grad),
+        device=str(choose_device(recipe.training.device)),
+        settings=recipe.training,
+    )
     log, record = None, None
     if processes.rank == 0:
         devices = [*(run.info().get("devices", []) if step else []), device_name(trainer.device)]
@@ -230,14 +239,15 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     keep_freed_memory()
     settings, dropout = recipe.training, recipe.vocabulary.dropout
     if settings.batch_tokens == "auto":
-        tokens = run.info().get("batch_tokens", SMALLEST)
-        settings = settings.model_copy(update={"batch_tokens": tokens})
+        settings = settings.model_copy(
+            update={"batch_tokens": run.info().get("batch_tokens", SMALLEST)}
+        )
     data = PreparedCorpus.open(prepared.folder)
     source, target = data.vocabularies
     # the other processes write the same bytes
     with recording(run.folder, *_FIXED) if processes.rank == 0 else nullcontext():
-        for name, vocabulary in (("source", source), ("target", target)):
-            vocabulary.save(run.folder, name)
+        for side, vocabulary in zip(SIDES, data.vocabularies, strict=True):
+            vocabulary.save(run.folder, side)
         features = _features(run, recipe, data, prepared.trees)
         count, path = recipe.decoding.shortlist, run.folder / CANDIDATES
         known = load_tensors(path)["candidates"].size(1) - 1 if path.exists() else 0
@@ -264,15 +274,6 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         for side in SIDES
     }
     valid = Reader(data.split("valid", prepared.trees), settings, reading)
-    train = Reader(
-        data.split("train", prepared.trees),
-        settings,
-        reading,
-        processes.rank,
-        processes.count,
-        prepared.corpus.parts,
-        BpeDropout((source, target), dropout, settings.seed) if dropout else None,
-    )
     score = None
     if settings.validation_beam_size:
         score = validation_scores(recipe, prepared, valid, target)
@@ -280,7 +281,15 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         run,
         recipe,
         model,
-        train=train,
+        train=Reader(
+            data.split("train", prepared.trees),
+            settings,
+            reading,
+            processes.rank,
+            processes.count,
+            prepared.corpus.parts,
+            BpeDropout((source, target), dropout, settings.seed) if dropout else None,
+        ),
         valid=valid,
         device=choose_device(settings.device),
         score=score,

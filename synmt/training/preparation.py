@@ -110,18 +110,24 @@ class Preparation:
     def stages(self) -> list[Stage[Any]]:
         """All stages, in order."""
         return [
-            *(self.pretrained, self.text, self.sources, self.words, self.task, self.pieces),
+            self.pretrained,
+            self.text,
+            self.sources,
+            self.words,
+            self.task,
+            self.pieces,
             *self.trees.values(),
         ]
 
     def run(self) -> Prepared:
         """Make what is missing, warn of what is unexpected in the data, and describe them."""
         new = run_stages(self.stages)
-        sources, needs = self.sources.result, self.requirements["source"]
-        has_parser = "source" in self.trees or needs.to_run
+        sources = self.sources.result
+        has_parser = "source" in self.trees or self.requirements["source"].to_run
         trees: dict[Side, str] = {side: stage.result.name for side, stage in self.trees.items()}
-        prepared = PreparedCorpus.open(self.pieces.result)
-        for text in relation_warnings(self.requirements, prepared, trees):
+        for text in relation_warnings(
+            self.requirements, PreparedCorpus.open(self.pieces.result), trees
+        ):
             _logger.warning("%s", text)
         costs: dict[Side, ParseCost] = {
             side: cost for side, parse in self.parses.items() if (cost := parse.cost())
@@ -142,14 +148,16 @@ class Preparation:
     def _inputs(self) -> Inputs:
         """Hash the texts of the recipe, the trees that come with them, and the parsers of the
         others."""
-        recipe, sources = self.recipe, self.sources.result
-        trees = {path for source in sources.values() for path in source.given.values()}
+        recipe = self.recipe
+        trees = {path for source in self.sources.result.values() for path in source.given.values()}
         texts = local_texts(recipe.corpus, recipe.source, recipe.target)
-        read = {
-            key: [name for name, path in files if name in SIDES or path in trees]
-            for key, files in texts.items()
-        }
-        inputs = hash_files(texts, read)
+        inputs = hash_files(
+            texts,
+            {
+                key: [name for name, path in files if name in SIDES or path in trees]
+                for key, files in texts.items()
+            },
+        )
         for side in filter(self.sources.parses, SIDES):
             inputs[parser_section(side)] = make_parser(recipe, side).identity["files"]
         return inputs
@@ -205,8 +213,9 @@ class PieceStage(_DataStage[Path]):
 
     @cached_property
     def _folder(self) -> Path:
-        corpus, vocabularies = self.of.task.result, self.of.vocabularies
-        return prepared_folder(self.of.data / "prepared", self.recipe, corpus, vocabularies)
+        return prepared_folder(
+            self.of.data / "prepared", self.recipe, self.of.task.result, self.of.vocabularies
+        )
 
     def find(self) -> Path | None:
         corpus = self.of.task.known

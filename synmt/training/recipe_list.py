@@ -31,29 +31,39 @@ def recipe_table(words: Iterable[str] = ()) -> Table:
         about = " ".join((name, system, corpus, comment)).lower()
         if all(word in about for word in words):
             pairs = KNOWN_CORPORA[recipe.corpus.name or ""].counts.get("train")
-            local = find_corpus(recipe.corpus, recipe.source, recipe.target)
-            text = "local" if local else "missing"
-            rows.append([name, system, corpus, pairs, _reported(comment) or None, text])
-    reported = (
-        "on the paper's test sets; valid: on its validation text; −: difference from the "
-        "recipe it changes"
+            rows.append(
+                [
+                    name,
+                    system,
+                    corpus,
+                    pairs,
+                    _reported(comment) or None,
+                    "local"
+                    if find_corpus(recipe.corpus, recipe.source, recipe.target)
+                    else "missing",
+                ]
+            )
+    return Table(
+        columns=[
+            *(text_column(title) for title in ("recipe", "system", "corpus")),
+            count_column("pairs"),
+            text_column(
+                "reported BLEU",
+                about="on the paper's test sets; valid: on its validation text; −: difference from "
+                "the recipe it changes",
+            ),
+            text_column("text", about="missing: `synmt train` downloads or builds it"),
+        ],
+        rows=rows,
     )
-    columns = [
-        *(text_column(title) for title in ("recipe", "system", "corpus")),
-        count_column("pairs"),
-        text_column("reported BLEU", about=reported),
-        text_column("text", about="missing: `synmt train` downloads or builds it"),
-    ]
-    return Table(columns=columns, rows=rows)
 
 
 def _comment(path: Path) -> str:
     """Join the lines before the first key of a recipe."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return " ".join(
-        line.removeprefix("#").strip()
-        for line in takewhile(lambda line: line.startswith("#"), lines)
+    lines = takewhile(
+        lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines()
     )
+    return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 def _system(recipe: Recipe) -> str:

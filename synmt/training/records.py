@@ -170,10 +170,13 @@ class Log:
 
 
 def _numbers(record: Values) -> list[tuple[str, float]]:
-    flat = {**record, **record.get("losses", {}), **record.get("scores", {})}
     return [
         (name, float(value))
-        for name, value in flat.items()
+        for name, value in {
+            **record,
+            **record.get("losses", {}),
+            **record.get("scores", {}),
+        }.items()
         if isinstance(value, int | float) and name not in ("step", "best")
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +71,11 @@ class RunStages:
 def write_run_card(run: Run, recipe: Recipe) -> None:
     """Write the model card of a run that has its scores."""
     info = run.info()
-    scores = [(one.test, one.metric, one.score, one.signature) for one in read_results(run)]
     write_card(
         run.folder / "README.md",
         recipe,
         info.get("pairs"),
-        scores,
+        map(astuple, read_results(run)),
         info.get("parser"),
         run.folder / "code",
     )

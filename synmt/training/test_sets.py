@@ -57,8 +57,8 @@ def translate_tests(
             "seconds": time.monotonic() - began,
             "processor_seconds": time.process_time() - processor_began,
         }
-        join, folder = translator.tokenizers["target"].join, run.test_folder(name)
-        text["hypothesis"] = [join(line) for line in words["hypothesis"]]
+        folder = run.test_folder(name)
+        text["hypothesis"] = list(map(translator.tokenizers["target"].join, words["hypothesis"]))
         # without the cost: the same translations have the same checksums
         with recording(folder, "*.txt", "*.tsv", "scores.json", MADE_FROM, "tokens/*.txt"):
             _write_texts(folder, text)
@@ -87,7 +87,7 @@ def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Tex
     for (name, lines), side in zip(words.items(), SIDES, strict=True):
         tokenizer = translator.tokenizers[side]
         if tokenizer.recipe.already_cut:
-            text[name] = [tokenizer.join(line) for line in lines]
+            text[name] = list(map(tokenizer.join, lines))
         else:
             words[name] = tokenizer.tokenize_lines(lines)
     return text, words
@@ -113,14 +113,18 @@ def _write_texts(folder: Path, texts: _Texts) -> None:
 def _write_scores(folder: Path, recipe: Recipe, text: _Texts, words: _Texts) -> None:
     settings, cache, values = recipe.evaluation, folder / "segments", {}
     scored = words if settings.on == "tokens" else text
-    names, tokenize = computed_here(settings.metrics), settings.tokenize
-    warn_of_unspaced(folder.name, scored["reference"], names, tokenize)
+    names = computed_here(settings.metrics)
+    warn_of_unspaced(folder.name, scored["reference"], names, settings.tokenize)
     # it belongs to the translations that were here before
     remove(cache)
     for name in names:
-        metric = make_metric(name, options_of(settings))
-        texts = scored["hypothesis"], scored["reference"]
-        score = cached_score(metric, *texts, sources=text["source"], folder=cache)
+        score = cached_score(
+            make_metric(name, options_of(settings)),
+            scored["hypothesis"],
+            scored["reference"],
+            sources=text["source"],
+            folder=cache,
+        )
         values[name] = {
             "score": score.value,
             "signature": score.signature,
@@ -152,23 +156,25 @@ def validation_scores(
     corpus = prepared.corpus if on_tokens else prepared.raw
     text = list(read_lines(corpus.valid.target))
     if tokenizer.recipe.already_cut and not on_tokens:
-        text = [tokenizer.join(line) for line in text]
+        text = list(map(tokenizer.join, text))
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
-    beam_size = {"beam_size": recipe.training.validation_beam_size}
-    decoding = recipe.decoding.model_copy(update=beam_size)
-
-    names = validation_metrics(recipe.training)
-    metrics = {name: make_metric(name, options_of(settings)) for name in names}
+    decoding = recipe.decoding.model_copy(
+        update={"beam_size": recipe.training.validation_beam_size}
+    )
+    metrics = {
+        name: make_metric(name, options_of(settings))
+        for name in validation_metrics(recipe.training)
+    }
 
     def translate_and_score(model: Seq2Seq) -> ValidationScores:
         hypotheses = translate_batches(model, valid.once(), decoding, target)
-        hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
+        hypotheses = hypotheses if on_tokens else list(map(tokenizer.join, hypotheses))
         values = {
             name: score(metric, hypotheses, references).value for name, metric in metrics.items()
         }
         [*_, last] = metrics
         sign = -1 if metrics[last].higher_is_better else 1
-        pairs = list(zip(references, hypotheses, strict=True))[:_SAMPLES]
-        return ValidationScores(values, sign * values[last], pairs)
+        samples = list(zip(references, hypotheses, strict=True))[:_SAMPLES]
+        return ValidationScores(values, sign * values[last], samples)
 
     return translate_and_score

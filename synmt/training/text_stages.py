@@ -43,7 +43,8 @@ class PretrainedStage(Stage[Path]):
     name = "download the pretrained model"
 
     def __init__(self, init: Path | None) -> None:
-        self.init, self.is_idle = init or Path(), init is None or not str(init).startswith(HUB)
+        self.init = init or Path()
+        self.is_idle = not str(self.init).startswith(HUB)
 
     def find(self) -> Path | None:
         """Find the run in the cache."""
@@ -131,8 +132,9 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
 
     def parses(self, side: Side) -> bool:
         """Return whether the recipe's parser of a side is used."""
-        is_tokenizer = self.recipe.text_of(side).tokenizer == "stanza"
-        return is_tokenizer or (side in self.sides and not self.are_given(side))
+        return self.recipe.text_of(side).tokenizer == "stanza" or (
+            side in self.sides and not self.are_given(side)
+        )
 
     def are_given(self, side: Side) -> bool:
         """Return whether all trees of a side come with its text; before the text is there, the
@@ -140,8 +142,11 @@ class SourceStage(Stage[dict[Side, TreeSource]]):
         recipe, text = self.recipe, self.text.known
         if text is None:
             settings = recipe.parser_of(side)
-            are_brackets = settings.constituents == "given" or recipe.tasks.trees == "bracketings"
-            return are_brackets or settings.control == "gold"
+            return (
+                settings.constituents == "given"
+                or recipe.tasks.trees == "bracketings"
+                or settings.control == "gold"
+            )
         return bool(all_given_trees(recipe, text, side, self.requirements[side]))
 
 
@@ -161,13 +166,15 @@ class WordStage(Stage[Words]):
     def find(self) -> Words | None:
         if self.text.known is None or self.sources.known is None:
             return None
-        tokenizers = make_tokenizers(self.recipe, self._truecasers)
-        return find_words(self.text.known, tokenizers, self.data / "words")
+        return find_words(
+            self.text.known, make_tokenizers(self.recipe, self._truecasers), self.data / "words"
+        )
 
     def make(self) -> Words:
         check_lengths(self.text.result.splits())
-        tokenizers = make_tokenizers(self.recipe, self._truecasers)
-        return tokenize_corpus(self.text.result, tokenizers, self.data / "words")
+        return tokenize_corpus(
+            self.text.result, make_tokenizers(self.recipe, self._truecasers), self.data / "words"
+        )
 
 
 class ParseStage(Stage[dict[str, Path]]):
@@ -201,9 +208,9 @@ class ParseStage(Stage[dict[str, Path]]):
     def _parse(self, split: str, parser: StanzaParser) -> Path:
         """Parse a split if its trees are missing, and store what that took."""
         text, trees, steps = self._text(split), self._trees(split, parser), list[ParseProgress]()
-        lines, workers = count_lines(text), self.words.recipe.parser_of(self.side).workers or None
+        lines, settings = count_lines(text), self.words.recipe.parser_of(self.side)
         with progress(f"parse {text.name}", lines, "lines") as advance:
-            for step in parse_file(text, trees, parser, workers=workers):
+            for step in parse_file(text, trees, parser, workers=settings.workers or None):
                 if step.state in ("kept", "parsed"):
                     steps.append(step)
                     advance(step.lines)
@@ -211,8 +218,9 @@ class ParseStage(Stage[dict[str, Path]]):
         seconds = [step.processor_seconds for step in steps if step.processor_seconds is not None]
         words, failures = sum(step.words for step in steps), sum(step.failures for step in steps)
         if words and len(seconds) == len(steps):
-            cost = {"lines": lines, "words": words, "processor_seconds": sum(seconds)}
-            write_json(_cost(trees), cost)
+            write_json(
+                _cost(trees), {"lines": lines, "words": words, "processor_seconds": sum(seconds)}
+            )
         if failures:
             _logger.warning("%d lines could not be parsed: %s.failures.jsonl", failures, trees)
         return trees
@@ -233,8 +241,8 @@ class ParseStage(Stage[dict[str, Path]]):
 
     def _trees(self, split: str, parser: StanzaParser) -> Path:
         """Name the file for the trees of a split, the same for the same text and parser."""
-        text, corpus = self._text(split), self.words.result[0]
-        name = f"{corpus.name}-{text.name.removesuffix('.gz')}"
+        text = self._text(split)
+        name = f"{self.words.result[0].name}-{text.name.removesuffix('.gz')}"
         key = fingerprint(stored_sha256(text), parser.fingerprint)
         return self.words.data / "parses" / f"{name}-{key}.conllu.gz"
 

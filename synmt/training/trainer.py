@@ -81,13 +81,17 @@ class Trainer:
             self.train_reader = replace(train, collate=collate_filled)
             self._objective.run = fast("training_graphs").RecordedPasses(self.model)
         self._shared_objective = self.processes.share_gradients(self._objective, self.device)
-        groups = _groups(self.model, run, self.settings.pretrained_rate)
         matrices = [
             one.weight
             for one in self.model.modules()
             if isinstance(one, nn.Linear) and one.weight is not self.model.output_weight
         ]
-        self.optimizer = make_optimizer(groups, self.settings, self.processes, matrices)
+        self.optimizer = make_optimizer(
+            _groups(self.model, run, self.settings.pretrained_rate),
+            self.settings,
+            self.processes,
+            matrices,
+        )
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = TrainingState(step=0, epoch=0, batch=0, best_step=0, best_value=None, waited=0)
         self.stop = threading.Event()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from synmt.arrays import SIDES, Side, Values
+from synmt.arrays import SIDES, Side, Strings, Values
 from synmt.corpora.corpus import Corpus
 from synmt.data.annotate import annotation_name, describe_files
 from synmt.errors import UsageError
@@ -49,12 +49,12 @@ class TreeRequirements:
     dependencies: bool = False
     constituents: bool = False
     as_text: bool = False
-    features: tuple[str, ...] = ()
+    features: Strings = ()
     variants: tuple[PlacedVariant, ...] = ()
-    splits: tuple[str, ...] = ("train", "valid")
+    splits: Strings = ("train", "valid")
 
     @property
-    def of_parser(self) -> tuple[str, ...]:
+    def of_parser(self) -> Strings:
         """The features that the parser has to give; the case of a word can be seen."""
         return tuple(name for name in self.features if name in FEATURES)
 
@@ -216,8 +216,11 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
         lacking = f"{section}.control is gold, but this text comes without trees"
     else:
         # trees next to a known corpus or in a folder are its gold trees
-        items = recipe.corpus.items
-        named = {tree for item in items for tree in (item.source_parses, item.target_parses)}
+        named = {
+            tree
+            for item in recipe.corpus.items
+            for tree in (item.source_parses, item.target_parses)
+        }
         return path if path in named else None
     if path is None:
         raise UsageError(lacking, where=str(getattr(files, side)))
@@ -234,8 +237,10 @@ def all_given_trees(
     from another.
     """
     splits = corpus.splits()
-    needed = splits if requirements.to_run else requirements.splits
-    paths = {split: given_trees(recipe, splits[split], side) for split in needed}
+    paths = {
+        split: given_trees(recipe, splits[split], side)
+        for split in (splits if requirements.to_run else requirements.splits)
+    }
     files = {split: path for split, path in paths.items() if path is not None}
     missing = [split for split in paths if split not in files]
     if files and missing:
