@@ -11,7 +11,6 @@ import numpy as np
 
 from synmt.analysis import inputs
 from synmt.analysis.answers import range_in_words
-from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.gates.norms import (
     GatedSentence,
     check_gates,
@@ -42,15 +41,13 @@ def analyze_gates(options: GateOptions) -> Report:
     translator = Translator.load(run)
     check_gates(translator, str(run.folder))
     inputs.check_recorded(translator, run.folder)
-    parser = inputs.find_parser(recipe, "target", options.parser)
-    tagger = inputs.name_parser(parser)
-    parses = inputs.parse_lines(parser, outputs.reference)
-    text = ParsedText("target", outputs.source, outputs.reference, parses)
+    lines = outputs.source, outputs.reference
+    text = inputs.parse_text(translator, run, "target", *lines, options.parser)
     sentences, left_out = read_gates(translator, text)
     notes = [
         "a word of several pieces has their mean; the target is the reference, which the model is "
         "forced to produce",
-        f"tags: {tagger}",
+        f"tags: {text.made_by}",
     ]
     table = tag_table(sentences, notes)
     draw = partial(draw_gates, table.rows, system=outputs.system)

@@ -34,7 +34,6 @@ from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Figure, Part, Report, Table
 from synmt.run_folder import Run
-from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import without_whitespace
 
 _T = TypeVar("_T")
@@ -158,11 +157,8 @@ def _by_trees(
     """Group sentences by the trees of a file or of a parser; returns where they come from, too."""
     side = options.side or "source"
     lines = sentences.lines(side)
-    if options.parses:
-        parses, trees = list(read_parses(options.parses, lines)), options.parses.name
-    else:
-        run = Run(sentences.outputs.run) if sentences.outputs.run else None
-        [parses], trees = parse_side(options, run, [lines], side=side, arcs=options.by_entropy)
+    run = Run(sentences.outputs.run) if sentences.outputs.run else None
+    [parses], trees = parse_side(options, run, [lines], side=side, arcs=options.by_entropy)
     # the buckets of a paper are for lengths
     edges = buckets.edges if buckets and not buckets.of_paper else None
     return group_by_trees(options, sentences.select(parses), side=side, edges=edges), trees

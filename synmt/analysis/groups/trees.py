@@ -39,6 +39,7 @@ from synmt.analysis.inputs import (
 from synmt.analysis.options import GroupOptions, SystemOptions
 from synmt.arrays import IntArray, Side, Texts, int_array
 from synmt.syntax.arcs import without_arcs
+from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors, depths, not_punctuation
@@ -214,14 +215,22 @@ def parse_side(
     side: Side,
     arcs: bool = False,
 ) -> tuple[list[list[Parse]], str]:
-    """Parse texts of one side of a run's test set, or of files, and name the parser.
+    """Find the trees of texts of one side, and say where they come from: those of the first text
+    from the file that the user gave, all others from a parser.
 
     arcs: with probabilities of arcs.
     """
-    file = options.source if side == "source" else options.references
-    parser = find_side_parser(options.parser, run, side, file)
-    parser = parser.with_arcs() if arcs else parser
-    return [parse_lines(parser, lines) for lines in texts], name_parser(parser)
+    parses, names = list[list[Parse]](), list[str]()
+    if options.parses:
+        parses.append(list(read_parses(options.parses, texts[0])))
+        names.append(options.parses.name)
+    if unparsed := texts[len(parses) :]:
+        file = options.source if side == "source" else options.references
+        parser = find_side_parser(options.parser, run, side, file)
+        parser = parser.with_arcs() if arcs else parser
+        parses += [parse_lines(parser, lines) for lines in unparsed]
+        names.append(name_parser(parser))
+    return parses, ", ".join(names)
 
 
 def find_side_parser(

@@ -31,7 +31,6 @@ from synmt.files.reading import read_lines
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run
 from synmt.syntax.align import locate_words
-from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import depths, not_punctuation
@@ -214,19 +213,12 @@ def by_trees(
     run = next((run for run in runs if run.info().get("parser")), runs[0] if runs else None)
     read = texts.first.as_read()
     to_label = [(texts.text(side), read.source if side == "source" else read.reference)]
-    parses, names = list[list[Parse]](), list[str]()
-    if options.parses:
-        parses.append(list(read_parses(options.parses, to_label[0][1])))
-        names.append(options.parses.name)
     if side == "target":
         to_label += [
             (translation.words, translation.outputs.as_read().hypothesis)
             for translation in texts.translations
         ]
-    if unparsed := [lines for _, lines in to_label[len(parses) :]]:
-        parsed, name = parse_side(options, run, unparsed, side=side)
-        parses += parsed
-        names.append(name)
+    parses, trees = parse_side(options, run, [lines for _, lines in to_label], side=side)
     groups = []
     for kind in kinds:
         words, *translated = (
@@ -234,7 +226,7 @@ def by_trees(
             for (text, lines), of_lines in zip(to_label, parses, strict=True)
         )
         groups.append(group_words(kind, words, translated, side))
-    return groups, f"trees: {', '.join(names)}"
+    return groups, f"trees: {trees}"
 
 
 def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Texts, parses: Trees) -> Labels:
