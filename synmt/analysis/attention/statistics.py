@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -211,11 +211,8 @@ def join(sentences: Sequence[HeadStatistics]) -> HeadStatistics:
         raise SynmtError(
             "there are no sentences to measure: all are empty, or longer than the model takes"
         )
-    names = [field.name for field in fields(HeadStatistics)]
-    columns = [
-        np.concatenate([getattr(sentence, name) for sentence in sentences], -1) for name in names
-    ]
-    return HeadStatistics(*columns)
+    by_field = zip(*(vars(sentence).values() for sentence in sentences), strict=True)
+    return HeadStatistics(*(np.concatenate(arrays, -1) for arrays in by_field))
 
 
 def head_table(heads: Heads, joined: HeadStatistics, words: Sequence[int], *, ends: str) -> Table:
