@@ -8,7 +8,7 @@ from functools import partial
 from itertools import compress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from synmt.arrays import Texts, Values
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 Kind = Literal["text", "number", "share", "seconds", "bytes", "p"]
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """An interval of numbers, such as a confidence interval."""
 
     low: float
@@ -128,7 +127,7 @@ class Table(Shown):
 def plain(value: Value) -> Any:
     """Return a value as JSON has it: an interval is a list of two numbers."""
     if isinstance(value, Interval):
-        return [value.low, value.high]
+        return list(value)
     return value.value if isinstance(value, Written) else value
 
 

@@ -39,7 +39,6 @@ from synmt.evaluation.bootstrap import ratio_intervals, sum_by_sentence
 from synmt.model.lstm import Gate
 from synmt.reporting.values import (
     Column,
-    Interval,
     Table,
     count_column,
     share_column,
@@ -159,7 +158,7 @@ def tag_table(sentences: Sequence[GatedSentence], notes: Texts = ()) -> Table:
         chance = sum(unpunctuated.chance[others].tolist())
         row = [str(names[number]), len(norms), len(norms) / len(words.tags)]
         row += [float(norms.mean()), float(norms.std()), highest, expected, highest / expected]
-        row += [Interval(*interval)]
+        row += [interval]
         row += [sum(unpunctuated.highest[others].tolist()) / chance if chance else None]
         rows.append(row)
     rows.sort(key=lambda row: -row[7])

@@ -81,7 +81,7 @@ class WordCounts:
             above, below = (
                 (above, translated) if measure == "precision" else (2 * above, below + translated)
             )
-        return np.divide(100 * above, below, out=np.full_like(below, np.nan), where=below > 0)
+        return 100 * above / np.where(below > 0, below, np.nan)
 
 
 Counts = Mapping[str, Sequence[WordCounts]]

@@ -32,7 +32,6 @@ from synmt.evaluation.systems import short_names
 from synmt.reporting.progress import progress
 from synmt.reporting.values import (
     Column,
-    Interval,
     Report,
     Table,
     count_column,
@@ -243,7 +242,7 @@ def accuracy_table(
             row = [group, pairs, name, share.value, share.interval]
             row += [by_piece / pairs, ties]
             more, fewer = (int((gains[inside] == gain).sum()) for gain in (1, -1))
-            compared = [(more - fewer) / pairs, Interval(*intervals[place]), mcnemar(more, fewer)]
+            compared = [(more - fewer) / pairs, intervals[place], mcnemar(more, fewer)]
             rows[place].append(row + ([None] * 3 if name == first else compared))
     resampled = f"bootstrap of the sources, {samples:,} resamples, seed {seed}"
     columns = [
