@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.analysis.options import CompareOptions, Paths, RobustnessOptions, SystemOptions
+from synmt.analysis.options import Paths, SystemOptions
 from synmt.arrays import Texts
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from synmt.analysis.forward_passes import ParsedText
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
-    from synmt.evaluation.metrics import MetricOptions
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.schema import Recipe
     from synmt.syntax.parse import Parse
@@ -126,13 +125,6 @@ def describe_trees(translator: Translator, text: ParsedText) -> str:
     control = translator.reading.control
     changed = f"; the model reads {control.name} trees instead"
     return text.made_by + (", as the model reads it" if control.idle else changed)
-
-
-def scoring_options(
-    outputs: Outputs, options: SystemOptions | CompareOptions | RobustnessOptions
-) -> MetricOptions:
-    """Choose how to score: as the user says, else as the run's recipe does."""
-    return outputs.scoring.updated(tokenize=options.tokenize, lowercase=options.lowercase)
 
 
 _Members = tuple[Path, ...]

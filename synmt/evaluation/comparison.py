@@ -170,12 +170,7 @@ def compare_systems(
             raise unknown_name("test", name, TESTS)
     plan = SignificancePlan(tests, samples or SAMPLES, samples or SWAPS, seed)
     first = read[0].seeds[0]
-    scoring = first.scoring.updated(
-        tokenize=options.tokenize,
-        lowercase=options.lowercase,
-        comet_model=options.comet_model,
-        beer_folder=options.beer_folder,
-    )
+    scoring = first.scoring.updated(options)
     warn_of_unspaced("the reference", first.reference, metrics, scoring.tokenize)
     by_name, results = {name: make_metric(name, scoring) for name in metrics}, {}
     with progress("scoring", len(by_name), "metrics") as advance:

@@ -143,11 +143,12 @@ class MetricOptions:
     beer_folder: Path | None = None
     on_tokens: bool = False
 
-    def updated(self, **options: Any) -> MetricOptions:
-        """Replace options by the values that are not None."""
-        return replace(
-            self, **{name: value for name, value in options.items() if value is not None}
-        )
+    def updated(self, record: Any) -> MetricOptions:
+        """Replace options by those fields of another record that have their names and are not
+        None."""
+        both = vars(self).keys() & vars(record)
+        chosen = {name: value for name in both if (value := getattr(record, name)) is not None}
+        return replace(self, **chosen)
 
 
 def options_of(recipe: EvaluationRecipe) -> MetricOptions:

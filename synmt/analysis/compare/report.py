@@ -24,7 +24,7 @@ from synmt.analysis.compare.sentences import (
     word_spans,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
-from synmt.analysis.inputs import read_translations, scoring_options
+from synmt.analysis.inputs import read_translations
 from synmt.analysis.options import CompareOptions
 from synmt.arrays import Values
 from synmt.decode.alignment import best_pairs
@@ -66,7 +66,7 @@ def analyze_compare(options: CompareOptions) -> Report:
         what = f"2 to {len(ascii_uppercase)} systems can be compared, not {len(systems)}"
         raise UsageError(what, where="--compare")
     outputs = [replace(system.seeds[0], system=system.name) for system in systems]
-    settings = scoring_options(outputs[0], options)
+    settings = outputs[0].scoring.updated(options)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
     scores, ranks = ([score_outputs(metric, system) for system in outputs] for metric in metrics)
     words = [system.as_read() for system in outputs]

@@ -24,7 +24,7 @@ from synmt.analysis.groups.grouping import (
 )
 from synmt.analysis.groups.results import CAPTION, SentenceScores, collect, draw_results, tabulate
 from synmt.analysis.groups.trees import asks_for_trees, group_by_trees, parse_side
-from synmt.analysis.inputs import Translations, read_systems, scoring_options
+from synmt.analysis.inputs import Translations, read_systems
 from synmt.analysis.options import GroupOptions
 from synmt.arrays import BoolArray, Side
 from synmt.errors import UsageError
@@ -51,7 +51,7 @@ def analyze_groups(options: GroupOptions) -> Report:
     if options.where:
         chosen = choose_sentences(labels, options.where)
     sentences = _Sentences(main, chosen)
-    scoring = scoring_options(main, options)
+    scoring = main.scoring.updated(options)
     metric = make_metric(options.metric, scoring)
     groupings, trees = list[Grouping](), ""
     # slow parsing comes after everything that may fail

@@ -47,8 +47,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     shares = parse_shares(options.shares)
     run = find_run(options.run)
     outputs = from_run(run.folder, options.test)
-    scoring = inputs.scoring_options(outputs, options)
-    metric = make_metric(options.metric, scoring)
+    metric = make_metric(options.metric, outputs.scoring.updated(options))
     translator = Translator.load(run)
     check_translator(translator, run.folder, has_trees=options.parses is not None)
     other = None

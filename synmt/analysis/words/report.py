@@ -6,7 +6,7 @@ from functools import partial
 
 from synmt.analysis.answers import differences_in_words
 from synmt.analysis.groups.results import CAPTION, draw_results
-from synmt.analysis.inputs import read_systems, scoring_options
+from synmt.analysis.inputs import read_systems
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import by_aligned_words, find_alignments
@@ -37,8 +37,7 @@ def analyze_words(options: WordOptions) -> Report:
     if options.plot and not kinds:
         raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
     systems = read_systems(options)
-    scoring = scoring_options(systems[0].seeds[0], options)
-    texts = WordTexts(systems, scoring)
+    texts = WordTexts(systems, systems[0].seeds[0].scoring.updated(options))
     if options.ngrams and len(systems) < 2:
         what = "--ngrams compares systems, but only one was given"
         raise UsageError(what, do="Add `--baseline`")
