@@ -84,13 +84,16 @@ def pair_json(score: PairScore) -> Values:
 
 def summary_table(totals: Totals) -> Table:
     """Show the mean log-probability and the perplexities, and what is not in them."""
-    rows = [["log-probability by sentence", totals.pairs, totals.mean]]
-    rows += [
+    by_unit = [
         [f"perplexity by {unit}", count, totals.perplexity(unit)]
         for unit, count in totals.units.items()
     ]
-    rows.append(["pieces that are not in the vocabulary", totals.unknown, None])
-    rows.append(["left out: no source, or a truncated target", totals.left_out, None])
+    rows = [
+        ["log-probability by sentence", totals.pairs, totals.mean],
+        *by_unit,
+        ["pieces that are not in the vocabulary", totals.unknown, None],
+        ["left out: no source, or a truncated target", totals.left_out, None],
+    ]
     return Table(
         columns=[text_column("summary"), count_column("number"), Column("value", digits=3)],
         rows=rows,

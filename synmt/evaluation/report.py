@@ -41,8 +41,8 @@ def _seed_table(comparison: SystemComparison) -> Table:
     details = max((results[0].seeds[0].details for results in comparison.results.values()), key=len)
     for system, seed, scores in comparison.by_seed():
         for score in scores.values():
-            row = [system.name, seed.path, score.metric.title, score.value]
-            rows.append([*row, *map(score.details.get, details)])
+            components = map(score.details.get, details)
+            rows.append([system.name, seed.path, score.metric.title, score.value, *components])
     columns = [text_column("system"), text_column("seed"), text_column("metric")]
     columns += [Column(name.replace("_", " ")) for name in ("score", *details)]
     return Table(columns=columns, rows=rows, shared=2)
@@ -65,10 +65,17 @@ def _score_table(comparison: SystemComparison) -> Table:
     for results in comparison.results.values():
         metric = results[0].seeds[0].metric.title
         for system, result in zip(systems, results, strict=True):
-            row = [system.name, metric, result.value, result.interval]
-            row.append(result.spread.deviation if len(result.seeds) > 1 else None)
-            row += [result.difference, result.comparison and result.comparison.interval]
-            rows.append([*row, *map(result.p_values.get, TESTS)])
+            row = [
+                system.name,
+                metric,
+                result.value,
+                result.interval,
+                result.spread.deviation if len(result.seeds) > 1 else None,
+                result.difference,
+                result.comparison and result.comparison.interval,
+                *map(result.p_values.get, TESTS),
+            ]
+            rows.append(row)
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
 

@@ -156,10 +156,18 @@ def tag_table(sentences: Sequence[GatedSentence], notes: Texts = ()) -> Table:
         highest, expected = float(firsts[:, number].mean()), float(chances[:, number].mean())
         others = unpunctuated.tags == names[number]
         chance = sum(unpunctuated.chance[others].tolist())
-        row = [str(names[number]), len(norms), len(norms) / len(words.tags)]
-        row += [float(norms.mean()), float(norms.std()), highest, expected, highest / expected]
-        row += [interval]
-        row += [sum(unpunctuated.highest[others].tolist()) / chance if chance else None]
+        row = [
+            str(names[number]),
+            len(norms),
+            len(norms) / len(words.tags),
+            float(norms.mean()),
+            float(norms.std()),
+            highest,
+            expected,
+            highest / expected,
+            interval,
+            sum(unpunctuated.highest[others].tolist()) / chance if chance else None,
+        ]
         rows.append(row)
     rows.sort(key=lambda row: -row[7])
     columns = [

@@ -97,12 +97,11 @@ def results_table(
         base = group.results[0]
         for name, result in zip(systems, group.results, strict=True):
             row = [group.name, *group.sizes, name, result.exact, result.value, result.interval]
-            row.append(spread(result.seeds).deviation if len(result.seeds) > 1 else None)
-            row.append(None if result is base else result.value - base.value)
-            if result.comparison:
-                row += [result.comparison.interval, next(corrected)]
-            else:
-                row += [None, None]
+            row += [
+                spread(result.seeds).deviation if len(result.seeds) > 1 else None,
+                None if result is base else result.value - base.value,
+                *([result.comparison.interval, next(corrected)] if result.comparison else [None] * 2),
+            ]
             rows.append([None if isinstance(cell, float) and isnan(cell) else cell for cell in row])
     resampled = (
         f"bootstrap of sentences and seeds (Koehn, 2004), {samples:,} resamples, seed {SEED}, for "

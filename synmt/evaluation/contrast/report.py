@@ -239,10 +239,9 @@ def accuracy_table(
             pairs = int(inside.sum())
             wins, by_piece, ties = outcomes[inside].sum(0).tolist()
             share = wilson(wins, pairs)
-            row = [group, pairs, name, share.value, share.interval]
-            row += [by_piece / pairs, ties]
             more, fewer = (int((gains[inside] == gain).sum()) for gain in (1, -1))
             compared = [(more - fewer) / pairs, intervals[place], mcnemar(more, fewer)]
+            row = [group, pairs, name, share.value, share.interval, by_piece / pairs, ties]
             rows[place].append(row + ([None] * 3 if name == first else compared))
     resampled = f"bootstrap of the sources, {samples:,} resamples, seed {seed}"
     columns = [
