@@ -53,7 +53,9 @@ def run_cost(run: Run) -> RunCost:
         for path in sorted(run.folder.glob("tests/*/cost.json"))
     ]
     losses = [
-        (record["step"], record.get("loss")) for record in records if record["kind"] == "validation"
+        (record["step"], record["loss"])
+        for record in records
+        if record["kind"] == "validation" and record.get("loss") is not None
     ]
     seconds = _sum(steps, "seconds", share)
     spent, sentences = _sum(steps, "processor_seconds", share), _sum(tests, "sentences")
@@ -62,7 +64,7 @@ def run_cost(run: Run) -> RunCost:
     return {
         "weights": _count_parameters(run.weights),
         "steps": info.get("steps"),
-        "validation": [(step, loss) for step, loss in losses if loss is not None],
+        "validation": losses,
         "seconds": seconds,
         "seconds_per_100": _ratio(seconds, records[-1]["step"] / 100 if records else None),
         "processor_seconds": spent,
@@ -172,7 +174,6 @@ def _steps_to(goal: float | None, cost: RunCost) -> int | None:
     return next(reached, None)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _mean(values: Sequence[Any]) -> float | None:
     """Average values; None if one is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None
+    return None if None in values else sum(values) / len(values)

@@ -72,19 +72,17 @@ def analyze_gates(options: GateOptions) -> Report:
 def gate_facts(sentences: Sequence[GatedSentence]) -> Values:
     """Return the norms of all words, their mean and their standard deviation."""
     words = gated_words(sentences)
-    lines = []
-    for sentence in sentences:
-        norms = [None if np.isnan(norm) else norm for norm in sentence.norms.tolist()]
-        lines.append(
-            {
-                "line": sentence.line,
-                "source": sentence.source,
-                "target": sentence.target,
-                "words": sentence.parse.words,
-                "tags": sentence.tags,
-                "norms": norms,
-            }
-        )
+    lines = [
+        {
+            "line": sentence.line,
+            "source": sentence.source,
+            "target": sentence.target,
+            "words": sentence.parse.words,
+            "tags": sentence.tags,
+            "norms": [None if np.isnan(norm) else norm for norm in sentence.norms.tolist()],
+        }
+        for sentence in sentences
+    ]
     return {
         "sentences": int(words.sentences[-1]) + 1,
         "words": len(words.norms),

@@ -75,7 +75,6 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
         conditions[inputs.name_parser(other)] = trees
     outcomes = measure(translator, model_trees, conditions, metric, outputs)
     stored = zip(outcomes[0].translations, outputs.hypothesis, strict=True)
-    compared = [outcome.against_own for outcome in outcomes]
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     table = _table(outcomes, metric)
     draw = partial(draw_robustness, outcomes, metric.title, system=system)
@@ -93,7 +92,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
         ],
         notes=[f"original trees: {parser}", metric.label],
         facts={
-            "p": [comparison.p_value if comparison else None for comparison in compared],
+            "p": [outcome.against_own and outcome.against_own.p_value for outcome in outcomes],
             "probabilities_of_arcs": model_trees.with_arcs,
             "not_as_in_the_run": sum(translation != other for translation, other in stored),
         },

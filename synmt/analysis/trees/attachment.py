@@ -72,8 +72,8 @@ def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:
     """
     chain = np.flatnonzero(not_punctuation(gold))
     parents = np.full(len(gold), -1)  # (W,)
-    before, after = [*chain[:1], *chain[:-1]], [*chain[1:], *chain[-1:]]
-    parents[chain] = after if to == "left" else before
+    places = np.arange(len(chain)) + (1 if to == "left" else -1)
+    parents[chain] = chain[places.clip(0, len(chain) - 1)]
     return parents
 
 

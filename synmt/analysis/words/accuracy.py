@@ -217,11 +217,14 @@ def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray
 def _resampled(counts: Counts, measure: str, samples: int) -> list[DoubleArray]:
     """Compute a measure on the same resamples for all systems: (R, seeds, G+1) each."""
     [first, *_], *_ = counts.values()
-    by_system: list[list[DoubleArray]] = [[] for _ in counts]
-    for times in resamples(len(first.words), samples=samples):
-        for parts, seeds in zip(by_system, counts.values(), strict=True):
-            parts.append(np.stack([seed.accuracy(measure, times) for seed in seeds], axis=1))
-    return list(map(np.concatenate, by_system))
+    parts = (
+        [
+            np.stack([seed.accuracy(measure, times) for seed in seeds], axis=1)
+            for seeds in counts.values()
+        ]
+        for times in resamples(len(first.words), samples=samples)
+    )
+    return list(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _compare(base: DoubleArray, system: DoubleArray, observed: float) -> Comparison:

@@ -94,7 +94,7 @@ def count_prepared(run: Run, folder: Path, side: Side, options: MetricOptions) -
 
     def lines() -> Iterator[str]:
         for start in range(0, len(split), _LINES_AT_ONCE):
-            for row in split.rows(range(start, min(start + _LINES_AT_ONCE, len(split)))):
+            for row in split.rows(range(len(split))[start : start + _LINES_AT_ONCE]):
                 ids = row.source if side == "source" else row.target
                 yield tokenizer.join(vocabulary.decode(ids[ids != UNK].tolist()))
 
@@ -111,10 +111,7 @@ def prepared_text(run: Run) -> Path | None:
     if not name or run.recipe().tasks.trees != "none":
         return None
     places = (Path("data"), run.folder.resolve().parent.parent / "data")
-    return next(
-        (place / "prepared" / name for place in places if is_complete(place / "prepared" / name)),
-        None,
-    )
+    return next(filter(is_complete, [place / "prepared" / name for place in places]), None)
 
 
 def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> Counter[str]:

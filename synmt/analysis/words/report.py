@@ -87,7 +87,8 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Texts) -> list[list
         all_groups.append(by_frequency(options, texts, options.side or "target"))
     if direct:
         groups, of_own = by_trees(options, texts, direct, side)
-        all_groups, trees = all_groups + groups, [*trees, of_own]
+        all_groups += groups
+        trees.append(of_own)
     if carried:
         groups, of_source = by_trees(options, texts, carried, "source")
         all_groups += by_aligned_words(options, texts, groups, pairs)

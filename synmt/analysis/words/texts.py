@@ -42,13 +42,16 @@ class TokenizedText:
     @cached_property
     def sentence(self) -> IntArray:
         """The sentence of each word: (M,)."""
-        lengths = [len(words) for words in self.lines]
-        return np.repeat(np.arange(len(lengths)), lengths).astype(np.int64)
+        return np.repeat(np.arange(len(self.lines)), self._lengths).astype(np.int64)
 
     @cached_property
     def starts(self) -> IntArray:
         """The number of words before each sentence: (N,)."""
-        return np.cumsum([0, *(len(words) for words in self.lines)])[:-1].astype(np.int64)
+        return np.cumsum(self._lengths) - self._lengths
+
+    @cached_property
+    def _lengths(self) -> IntArray:
+        return int_array(map(len, self.lines))
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the words of the whole text."""
@@ -150,6 +153,4 @@ def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray
 def found_words(matches: IntArray, words: int) -> BoolArray:
     """Find the words of the reference that some word of the translation matches: (M,) ->
     (words,)."""
-    is_found = np.zeros(words, dtype=bool)
-    is_found[matches[matches >= 0]] = True
-    return is_found
+    return np.isin(np.arange(words), matches)
