@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -166,8 +167,12 @@ class Score:
     """The score of a text by one metric, and the statistics of its segments: (N, S)."""
 
     metric: Metric
-    value: float
     statistics: DoubleArray
+
+    @cached_property
+    def value(self) -> float:
+        """The score of all segments."""
+        return self.metric.aggregate(self.statistics.sum(0))
 
     @property
     def signature(self) -> str:
@@ -199,12 +204,7 @@ def score(
 ) -> Score:
     """Score the translations of a system by a metric."""
     check_texts(metric, hypotheses, references, sources)
-    return score_counted(metric, metric.statistics(hypotheses, references, sources))
-
-
-def score_counted(metric: Metric, statistics: DoubleArray) -> Score:
-    """Compute a score from the statistics of the segments: (N, S)."""
-    return Score(metric, metric.aggregate(statistics.sum(0)), statistics)
+    return Score(metric, metric.statistics(hypotheses, references, sources))
 
 
 def cached_score(
@@ -237,7 +237,7 @@ def cached_score(
         # a folder may be read-only
         with suppress(SynmtError, OSError):
             write_content(file, _head(identity, body) + b"\n" + body)
-    return score_counted(metric, statistics)
+    return Score(metric, statistics)
 
 
 def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:

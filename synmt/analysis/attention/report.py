@@ -32,7 +32,7 @@ from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
 from synmt.model.heads import annotation_heads, supervised_heads
 from synmt.reporting.figures import GRID, check_plot, new_figure, save_figure
-from synmt.reporting.values import Figure, Part, Report
+from synmt.reporting.values import Figure, Report
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import without_breaks
@@ -86,16 +86,17 @@ def analyze_attention(options: AttentionOptions) -> Report:
     joined = join(list(sentences.values()))
     words = [len(sentence.parents) for sentence in sentences.values()]
     table = head_table(heads, joined, words, ends=KINDS[kind].ends)
-    parts: list[Part] = [table]
-    if kind != "cross":
-        looks = "The share of words whose highest weight is on their parent"
-        parts = [range_in_words(table, "parent", looks), table, relation_table(heads, joined)]
+    looks = "The share of words whose highest weight is on their parent"
     caption = f"Sentence {options.sentence} ({KINDS[kind].lines})."
-    parts.append(Figure(draw=draw_map, caption=caption, title="Heat maps"))
     counts = {"sentences": len(sentences), "pieces": len(joined.visible), "words": sum(words)}
     return Report(
         title=f"{outputs.system}: {KINDS[kind].name}",
-        parts=parts,
+        parts=[
+            range_in_words(table, "parent", looks),
+            table,
+            *([relation_table(heads, joined)] if kind != "cross" else []),
+            Figure(draw=draw_map, caption=caption, title="Heat maps"),
+        ],
         notes=[
             f"{KINDS[kind].lines} of {the_test_set(outputs.test)}",
             *([f"trees: {trees}"] if kind != "cross" else []),

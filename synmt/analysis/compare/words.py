@@ -41,13 +41,16 @@ class SentenceWords:
 
     def as_json(self) -> Values:
         """Return the words, the tree and the alignments as plain values; missing ones are None."""
-        tree = None
-        if self.tree:
-            tree = {"relations": self.tree.relations, "tags": self.tree.tags}
-            tree["parents"] = self.tree.parents.tolist()
+        tree = self.tree
         return {
             "source_words": self.source_words.tolist(),
-            "tree": tree,
+            "tree": {
+                "relations": tree.relations,
+                "tags": tree.tags,
+                "parents": tree.parents.tolist(),
+            }
+            if tree
+            else None,
             "alignments": [
                 None if attention is None else best_pairs(attention)
                 for attention in self.attentions

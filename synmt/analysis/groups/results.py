@@ -18,7 +18,7 @@ import numpy as np
 from synmt.analysis.groups.grouping import Grouping, Groups
 from synmt.arrays import BoolArray, Texts
 from synmt.evaluation.bootstrap import SAMPLES, SEED
-from synmt.evaluation.metrics import Score, score_counted
+from synmt.evaluation.metrics import Score
 from synmt.evaluation.significance import (
     FEW_SEEDS,
     Comparison,
@@ -139,9 +139,8 @@ class SentenceScores:
 
     def select(self, members: BoolArray) -> SentenceScores:
         """Keep some of the sentences: (N,)."""
-        return SentenceScores(
-            score_counted(self.score.metric, self.score.statistics[members]), self.exact[members]
-        )
+        score = Score(self.score.metric, self.score.statistics[members])
+        return SentenceScores(score, self.exact[members])
 
 
 Scores = Mapping[str, Sequence[SentenceScores]]
@@ -252,9 +251,7 @@ def _draw_table(part: SubFigure, table: Table) -> None:
         if index:
             _draw_marks(panels[1], rows_of_system, "difference", "interval", offset, style)
     part.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left")
-    panels[0].set_ylabel(
-        "".join(column.title for column in table.columns if column.name == "value")
-    )
+    panels[0].set_ylabel(table.columns[table.places["value"]].title)
     if len(names) > 1:
         panels[1].axhline(0, color=INK, linewidth=0.8)
         panels[1].set_ylabel("difference")
