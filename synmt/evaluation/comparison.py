@@ -204,12 +204,14 @@ def _read(
             "systems, references and sources must all be paths, or all be lists of lines"
         )
     if False in are_files:
-        in_memory = list[System]()
-        shared: tuple[list[str], list[str]] = list(sources or ()), list(references or ())
-        for number, lines in enumerate(systems, start=1):
-            name = f"system {number}"
-            in_memory.append(System(name, [Outputs(name, "", *shared, list(lines), path=name)]))
-        return in_memory
+        source, reference = list[str](sources or ()), list[str](references or ())
+        return [
+            System(
+                name := f"system {number}",
+                [Outputs(name, "", source, reference, list(lines), path=name)],
+            )
+            for number, lines in enumerate(systems, start=1)
+        ]
     paths = [Path(text) for text in systems]
     found = read_groups(
         group_paths(paths, group_seeds=options.group_seeds),
@@ -265,13 +267,13 @@ def _compare(
                 first, second, base.seeds[0].metric.aggregate, samples=plan.swaps, seed=plan.seed
             )
         elif name == "seeds":
-            first, second = ([score.value for score in seeds] for seeds in systems)
-            p_values[name] = welch_test(first, second) if several else None
+            values = ([score.value for score in seeds] for seeds in systems)
+            p_values[name] = welch_test(*values) if several else None
         else:
             test = paired_t_test if name == "t" else kolmogorov_smirnov
-            first, second = (
+            of_segments = (
                 np.mean([score.metric.segment_scores(score.statistics) for score in seeds], axis=0)
                 for seeds in systems
-            )  # (N,) each
-            p_values[name] = test(first, second)
+            )  # (N,) both
+            p_values[name] = test(*of_segments)
     return replace(result, difference=difference, comparison=comparison, p_values=p_values)

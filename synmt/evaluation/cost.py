@@ -53,9 +53,9 @@ def run_cost(run: Run) -> RunCost:
         for path in sorted(run.folder.glob("tests/*/cost.json"))
     ]
     losses = [
-        (record["step"], record["loss"])
+        (record["step"], loss)
         for record in records
-        if record["kind"] == "validation" and record.get("loss") is not None
+        if record["kind"] == "validation" and (loss := record.get("loss")) is not None
     ]
     seconds = _sum(steps, "seconds", share)
     spent, sentences = _sum(steps, "processor_seconds", share), _sum(tests, "sentences")

@@ -103,9 +103,7 @@ def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
 def _sentence_rows(comparison: SystemComparison) -> Iterator[Values]:
     texts = []
     for system, seed, scores in comparison.by_seed():
-        names = {"system": system.name}
-        if len(system.seeds) > 1:
-            names["seed"] = seed.path
+        names = {"system": system.name} | ({"seed": seed.path} if len(system.seeds) > 1 else {})
         points = {
             name: score.metric.segment_scores(score.statistics).tolist()
             for name, score in scores.items()
@@ -115,8 +113,12 @@ def _sentence_rows(comparison: SystemComparison) -> Iterator[Values]:
     sources = first.raw_source or first.source
     for line, reference in enumerate(first.reference):
         source = {"source": sources[line]} if sources else {}
-        row = {"line": line + 1, **source, "reference": reference, "systems": []}
-        for names, lines, points in texts:
-            scores = {name: values[line] for name, values in points.items()}
-            row["systems"].append({**names, "translation": lines[line], "scores": scores})
-        yield row
+        systems = [
+            {
+                **names,
+                "translation": lines[line],
+                "scores": {name: values[line] for name, values in points.items()},
+            }
+            for names, lines, points in texts
+        ]
+        yield {"line": line + 1, **source, "reference": reference, "systems": systems}

@@ -151,7 +151,7 @@ def measure_self_heads(
         entropy=entropies(weights[:, pieces]),
         visible=pieces + 1 if causal else np.full(len(pieces), len(owners)),
         no_word=weights[:, pieces][..., owners < 0].sum(-1),
-        relations=np.array([gold.relations[word] for word in counted.tolist()], dtype=np.str_),
+        relations=np.array(gold.relations, dtype=np.str_)[counted],
         parents=parents - counted,
         choices=choices[:, counted],
         parent_weights=words[:, counted, parents],

@@ -120,14 +120,9 @@ def rank_differences(
     differences = compare_on_resamples(
         [[score.statistics] for score in scores], scores[0].metric.aggregate
     )
-    p_values = holm([difference.p_value for difference in differences])
-    against = [(None, None), *zip(differences, p_values, strict=True)]
-    systems = [
-        ComparedSystem(output.system, score.value, sentence_scores, difference, p_value, gain)
-        for output, score, sentence_scores, (difference, p_value), gain in zip(
-            outputs, scores, points, against, gains, strict=True
-        )
-    ]
+    names, values = [output.system for output in outputs], [score.value for score in scores]
+    against = [None, *differences], [None, *holm([other.p_value for other in differences])]
+    systems = list(map(ComparedSystem, names, values, points, *against, gains))
     sentences = [
         ComparedSentence(
             line=index + 1,

@@ -100,7 +100,11 @@ def results_table(
             row += [
                 spread(result.seeds).deviation if len(result.seeds) > 1 else None,
                 None if result is base else result.value - base.value,
-                *([result.comparison.interval, next(corrected)] if result.comparison else [None] * 2),
+                *(
+                    [result.comparison.interval, next(corrected)]
+                    if result.comparison
+                    else [None] * 2
+                ),
             ]
             rows.append([None if isinstance(cell, float) and isnan(cell) else cell for cell in row])
     resampled = (

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Literal
 
 import numpy as np
@@ -51,7 +52,7 @@ def compare_trees(trees: Sequence[IntArray], gold: Trees) -> Attachment:
         reversed_ = (parents[above] == words) & (above != words)  # (W,)
         counts = not_punctuation(parse)  # (W,)
         flags.append(np.stack((directed, directed | reversed_), axis=1)[counts])
-        relations += [parse.relations[word] for word in np.flatnonzero(counts).tolist()]
+        relations += compress(parse.relations, counts)
     sentence = np.repeat(np.arange(len(gold)), [len(of_sentence) for of_sentence in flags])  # (M,)
     correct = np.concatenate(flags)  # (M, 2)
     names, members, words = np.unique(relations, return_inverse=True, return_counts=True)
