@@ -19,7 +19,7 @@ from synmt.files.schemas import CostOfTest, LogLine
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
-from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Report, Table, count_column, text_column
 from synmt.run_folder import Run
 
 RunCost = Mapping[str, Any]
@@ -159,10 +159,14 @@ def cost_table(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Table:
     baseline, first = systems[0]
     best = [min((loss for _, loss in cost["validation"]), default=None) for cost in first]
     goal = _mean(best)
-    rows = list[list[Value]]()
-    for name, costs in systems:
-        means = [_mean([cost[column.name] for cost in costs]) for column in _COLUMNS]
-        rows.append([name, *means, _mean([_steps_to(goal, cost) for cost in costs])])
+    rows = [
+        [
+            name,
+            *(_mean([cost[column.name] for cost in costs]) for column in _COLUMNS),
+            _mean([_steps_to(goal, cost) for cost in costs]),
+        ]
+        for name, costs in systems
+    ]
     about = f"first validation with the lowest loss of {baseline} or a lower one"
     columns = [text_column("system"), *_COLUMNS, count_column("steps to loss", about=about)]
     return Table(columns=columns, rows=rows).without_empty_columns()

@@ -11,7 +11,7 @@ from synmt.evaluation.comparison import TESTS, SystemComparison
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.evaluation.significance import FEW_SEEDS, difference_columns
 from synmt.files.writing import write_output
-from synmt.reporting.values import Column, Report, Table, Value, text_column
+from synmt.reporting.values import Column, Report, Table, text_column
 from synmt.run_folder import Run
 
 
@@ -36,13 +36,19 @@ def score_report(comparison: SystemComparison, *, cost: bool) -> Report:
 
 
 def _seed_table(comparison: SystemComparison) -> Table:
-    rows = list[list[Value]]()
     # BLEU-4 includes the components of BLEU-1
     details = max((results[0].seeds[0].details for results in comparison.results.values()), key=len)
-    for system, seed, scores in comparison.by_seed():
-        for score in scores.values():
-            components = map(score.details.get, details)
-            rows.append([system.name, seed.path, score.metric.title, score.value, *components])
+    rows = [
+        [
+            system.name,
+            seed.path,
+            score.metric.title,
+            score.value,
+            *map(score.details.get, details),
+        ]
+        for system, seed, scores in comparison.by_seed()
+        for score in scores.values()
+    ]
     columns = [text_column("system"), text_column("seed"), text_column("metric")]
     columns += [Column(name.replace("_", " ")) for name in ("score", *details)]
     return Table(columns=columns, rows=rows, shared=2)
@@ -61,21 +67,20 @@ def _score_table(comparison: SystemComparison) -> Table:
     ]
     sampling = f"{plan.resamples:,} resamples, {plan.swaps:,} permutations, seed {plan.seed}"
     notes = [f"{sampling}; p-values are two-sided, and not corrected for their number"]
-    rows = []
-    for results in comparison.results.values():
-        metric = results[0].seeds[0].metric.title
-        for system, result in zip(systems, results, strict=True):
-            row = [
-                system.name,
-                metric,
-                result.value,
-                result.interval,
-                result.spread.deviation if len(result.seeds) > 1 else None,
-                result.difference,
-                result.comparison and result.comparison.interval,
-                *map(result.p_values.get, TESTS),
-            ]
-            rows.append(row)
+    rows = [
+        [
+            system.name,
+            result.seeds[0].metric.title,
+            result.value,
+            result.interval,
+            result.spread.deviation if len(result.seeds) > 1 else None,
+            result.difference,
+            result.comparison and result.comparison.interval,
+            *map(result.p_values.get, TESTS),
+        ]
+        for results in comparison.results.values()
+        for system, result in zip(systems, results, strict=True)
+    ]
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
 

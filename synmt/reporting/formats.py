@@ -82,8 +82,11 @@ def _lines_and_tables(report: Report) -> Iterator[str | Table]:
 def _for_papers(report: Report, kind: Format) -> str:
     """Write tables, with all other lines as comments of LaTeX, as paragraphs of Markdown, and
     nowhere in TSV."""
-    write = {"tsv": _tsv, "latex": _latex, "markdown": _markdown}[kind]
-    line = {"tsv": "", "latex": "% {}\n", "markdown": "{}\n\n"}[kind]
+    write, line = {
+        "tsv": (_tsv, ""),
+        "latex": (_latex, "% {}\n"),
+        "markdown": (_markdown, "{}\n\n"),
+    }[kind]
     blocks = [
         write(part) + "\n" if isinstance(part, Table) else line.format(part)
         for part in _lines_and_tables(report)

@@ -190,11 +190,12 @@ def edits_of(
     nothing are left out.
     """
     layers, neutral = (captured.factors, 1.0) if content == "factor" else (captured.biases, 0.0)
-    edits = {}
-    for head in heads:
-        edit = layers.get((side, head.layer))  # (1, H, Tq, Tk)
-        if edit is not None and bool((head.of(edit) != neutral).any()):
-            edits[head] = head.of(edit)[0]
+    of_heads = {
+        head: head.of(layers[side, head.layer])[0]  # (Tq, Tk)
+        for head in heads
+        if (side, head.layer) in layers
+    }
+    edits = {head: edit for head, edit in of_heads.items() if bool((edit != neutral).any())}
     if not edits:
         raise UsageError(
             f"no chosen head of the {side} has a {content} to show",

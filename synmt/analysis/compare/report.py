@@ -86,9 +86,13 @@ def analyze_compare(options: CompareOptions) -> Report:
         return find_words(compared.sentences, runs, options.source, options.parser, raw=not same)
 
     def details_as_json() -> Values:
-        by_line = details().by_line.items()
-        sentences = [{"line": line, **words.as_json()} for line, words in by_line]
-        return {"parser": details().parser or None, "sentences": sentences}
+        words = details()
+        return {
+            "parser": words.parser or None,
+            "sentences": [
+                {"line": line, **of_line.as_json()} for line, of_line in words.by_line.items()
+            ],
+        }
 
     table = systems_table(compared)
     names, test = ", ".join(system.name for system in compared.systems), the_test_set(compared.test)

@@ -163,8 +163,7 @@ _WORD = regex.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 def word_spans(line: str) -> IntArray:
     """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W,
     2)."""
-    spans = [word.span() for word in _WORD.finditer(line)]
-    return int_pairs(spans)
+    return int_pairs([word.span() for word in _WORD.finditer(line)])
 
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:

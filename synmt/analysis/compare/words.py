@@ -99,10 +99,15 @@ def find_words(
     spans = [
         tree.spans if tree else word_spans(line) for tree, line in zip(trees, lines, strict=True)
     ]
-    attentions = []
-    for place, folder in enumerate(runs):
-        targets = [sentence.translations[place] for sentence in sentences]
-        attentions.append(_align(None if raw else folder, lines, targets, spans))
+    attentions = [
+        _align(
+            None if raw else folder,
+            lines,
+            [sentence.translations[place] for sentence in sentences],
+            spans,
+        )
+        for place, folder in enumerate(runs)
+    ]
     words = map(SentenceWords, trees, spans, zip(*attentions, strict=True))
     return WordDetails(
         {

@@ -156,19 +156,20 @@ def tag_table(sentences: Sequence[GatedSentence], notes: Texts = ()) -> Table:
         highest, expected = float(firsts[:, number].mean()), float(chances[:, number].mean())
         others = unpunctuated.tags == names[number]
         chance = sum(unpunctuated.chance[others].tolist())
-        row = [
-            str(names[number]),
-            len(norms),
-            len(norms) / len(words.tags),
-            float(norms.mean()),
-            float(norms.std()),
-            highest,
-            expected,
-            highest / expected,
-            interval,
-            sum(unpunctuated.highest[others].tolist()) / chance if chance else None,
-        ]
-        rows.append(row)
+        rows.append(
+            [
+                str(names[number]),
+                len(norms),
+                len(norms) / len(words.tags),
+                float(norms.mean()),
+                float(norms.std()),
+                highest,
+                expected,
+                highest / expected,
+                interval,
+                sum(unpunctuated.highest[others].tolist()) / chance if chance else None,
+            ]
+        )
     rows.sort(key=lambda row: -row[7])
     columns = [
         text_column("tag"),

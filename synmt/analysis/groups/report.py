@@ -22,7 +22,13 @@ from synmt.analysis.groups.grouping import (
     parse_buckets,
     read_labels,
 )
-from synmt.analysis.groups.results import CAPTION, SentenceScores, collect, draw_results, tabulate
+from synmt.analysis.groups.results import (
+    SentenceScores,
+    collect,
+    draw_results,
+    tabulate,
+    with_figures,
+)
 from synmt.analysis.groups.trees import asks_for_trees, group_by_trees, parse_side
 from synmt.analysis.inputs import Translations, read_systems
 from synmt.analysis.options import GroupOptions
@@ -32,7 +38,7 @@ from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.figures import check_plot, save_figure
-from synmt.reporting.values import Figure, Part, Report, Table
+from synmt.reporting.values import Report
 from synmt.run_folder import Run
 from synmt.syntax.parse import without_whitespace
 
@@ -69,19 +75,24 @@ def analyze_groups(options: GroupOptions) -> Report:
         return scores.select(chosen)
 
     systems = {system.name: list(map(scores_of, system.seeds)) for system in translations.systems}
-    parts, tables = list[Part](), list[Table]()
-    for grouping in groupings:
-        notes = [grouping.about, f"trees: {trees}"] if grouping.about else []
-        table = tabulate(grouping, systems, notes=notes)
-        tables.append(table)
-        parts += [table, Figure(draw=partial(draw_results, [table]), caption=CAPTION)]
+    tables = [
+        tabulate(
+            grouping,
+            systems,
+            notes=[grouping.about, f"trees: {trees}"] if grouping.about else [],
+        )
+        for grouping in groupings
+    ]
     save_figure(partial(draw_results, tables), options.plot)
     names = ", ".join(f"{name} (seeds: {len(seeds)})" for name, seeds in systems.items())
     test = f" on {the_test_set(main.test)}" if main.test else ""
     where = f", where {' and '.join(options.where)}" if options.where else ""
     return Report(
         title=names + test + where,
-        parts=[differences_in_words(tables, next(iter(systems))), *parts],
+        parts=[
+            differences_in_words(tables, next(iter(systems))),
+            *with_figures([[table] for table in tables]),
+        ],
         notes=[metric.label],
         runs=translations.runs,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,21 @@ from synmt.evaluation.significance import (
 )
 from synmt.reporting.figures import INK, new_figure, series_style
 from synmt.reporting.progress import progress
-from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
+from synmt.reporting.values import (
+    Column,
+    Figure,
+    Interval,
+    Part,
+    Table,
+    count_column,
+    share_column,
+    text_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import SubFigure
 
 FEW_SENTENCES = 10
 """A smaller group gets no interval: its resamples are too similar to show any uncertainty."""
@@ -129,8 +140,9 @@ def results_table(
         Column("p (Holm)", kind="p", about=corrected_for, name="holm_p"),
     ]
     title, shared = f"{measure.title} by {grouping.by}", 1 + len(sizes)
-    table = Table(title=title, columns=columns, rows=rows, shared=shared, notes=notes)
-    return table.without_empty_columns()
+    return Table(
+        title=title, columns=columns, rows=rows, shared=shared, notes=notes
+    ).without_empty_columns()
 
 
 @dataclass(frozen=True)
@@ -210,25 +222,39 @@ def _score_group(members: BoolArray, systems: Scores, samples: int) -> list[Resu
         statistics = [[seed.score.statistics for seed in seeds] for seeds in chosen]
         aggregate = chosen[0][0].score.metric.aggregate
         comparisons[1:] = compare_on_resamples(statistics, aggregate, samples=samples)
-    results = []
-    for seeds, comparison in zip(chosen, comparisons, strict=True):
-        exact = float(np.mean([seed.exact.mean() for seed in seeds]))
-        values = [seed.score.value for seed in seeds]
-        results.append(Result(values, comparison=comparison, exact=exact))
-    return results
+    return [
+        Result(
+            [seed.score.value for seed in seeds],
+            comparison=comparison,
+            exact=float(np.mean([seed.exact.mean() for seed in seeds])),
+        )
+        for seeds, comparison in zip(chosen, comparisons, strict=True)
+    ]
 
 
 Rows = Sequence[Mapping[str, Any]]
 """The rows of a table, as JSON has them."""
 
-CAPTION = "Results, differences from the first system with 95 % intervals, and shares of the data."
+_CAPTION = "Results, differences from the first system with 95 % intervals, and shares of the data."
 """What the panels show."""
 
 _BETWEEN = 0.1
 """Distance between the marks of two systems, where that between two groups is 1."""
 
 
-def draw_results(tables: Sequence[Table]) -> Figure:
+def with_figures(tables: Sequence[Sequence[Table]]) -> list[Part]:
+    """Put a figure of the first table below the tables of each grouping."""
+    return [
+        part
+        for of_grouping in tables
+        for part in (
+            *of_grouping,
+            Figure(draw=partial(draw_results, of_grouping[:1]), caption=_CAPTION),
+        )
+    ]
+
+
+def draw_results(tables: Sequence[Table]) -> Drawing:
     """Draw the panels of each table of `results_table`, one table below the other.
 
     After figure 2 of Bugliarello & Okazaki (2020), which has differences and shares.

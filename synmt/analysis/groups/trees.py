@@ -97,9 +97,8 @@ def by_relation(parses: Trees, *, side: Side = "source") -> Grouping:
     sets = [{*parse.relations, *map(base_name, parse.relations)} - {"root"} for parse in parses]
     counts = Counter(chain.from_iterable(sets))
     names = sorted(counts, key=lambda name: (-counts[name], name))
-    members = np.zeros((len(names), len(parses)), dtype=bool)  # (G, N)
-    for row, name in enumerate(names):
-        members[row] = [name in relations for relations in sets]
+    rows = [[name in relations for relations in sets] for name in names]
+    members = np.array(rows, dtype=bool).reshape(len(names), len(parses))  # (G, N)
     by, about = f"{side} relation", "relation: sentences with it or one of its subtypes"
     return Grouping(by, "", names, members, _lengths(parses), about=about)
 

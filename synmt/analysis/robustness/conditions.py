@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import ne
 from pathlib import Path
 from typing import get_args
 
@@ -199,11 +200,16 @@ def measure(
     compared = compare_on_resamples(
         [[test_score.statistics] for test_score in scores], metric.aggregate
     )
-    outcomes = []
-    for (name, trees), test_score, translated, comparison in zip(
-        conditions.items(), scores, texts, [None, *compared], strict=True
-    ):
-        changed = sum(other != text for other, text in zip(translated, texts[0], strict=True))
-        uas, share = attachment_score(model_trees.trees, trees), changed / max(len(translated), 1)
-        outcomes.append(Outcome(name, uas, test_score.value, comparison, share, translated))
-    return outcomes
+    return [
+        Outcome(
+            name,
+            attachment_score(model_trees.trees, trees),
+            test_score.value,
+            comparison,
+            sum(map(ne, translated, texts[0])) / max(len(translated), 1),
+            translated,
+        )
+        for (name, trees), test_score, translated, comparison in zip(
+            conditions.items(), scores, texts, [None, *compared], strict=True
+        )
+    ]

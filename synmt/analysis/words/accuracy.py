@@ -157,12 +157,14 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Texts = ()) -> 
     tables = []
     for measure in measures:
         results, samples = _results(counts, measure.title)
-        rows = []
-        for group in (*chosen, len(names) - 1):
-            sizes = [int(totals[group]), totals[group] / max(totals[-1], 1)]
-            rows.append(
-                GroupResults(names[group], sizes, [of_system[group] for of_system in results])
+        rows = [
+            GroupResults(
+                names[group],
+                [int(totals[group]), totals[group] / max(totals[-1], 1)],
+                [of_system[group] for of_system in results],
             )
+            for group in (*chosen, len(names) - 1)
+        ]
         if groups.side == "source":
             measure = SOURCE_RECALL
         tables.append(

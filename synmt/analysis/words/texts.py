@@ -115,13 +115,15 @@ class WordTexts(Translations):
     @cached_property
     def translations(self) -> list[TranslatedText]:
         """The translations of all systems and seeds, in order."""
-        translations = []
-        for system in self.systems:
-            for outputs in system.seeds:
-                words = tokenize(outputs.hypothesis, self.scoring)
-                matches = match_words(words, self.reference)
-                translations.append(TranslatedText(outputs, words, matches))
-        return translations
+        return [
+            TranslatedText(
+                outputs,
+                words := tokenize(outputs.hypothesis, self.scoring),
+                match_words(words, self.reference),
+            )
+            for system in self.systems
+            for outputs in system.seeds
+        ]
 
     def by_system(self, values: Iterable[_T]) -> dict[str, list[_T]]:
         """Group a value for each translation by system."""

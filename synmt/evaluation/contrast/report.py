@@ -86,13 +86,16 @@ def judge_models(options: ContrastOptions) -> Report:
             _logger.warning(f"{model}: {truncated:,} of {len(contrasts):,} pairs are {what}")
     groups = groupings(contrasts).items()
     shown = {by: members for by, members in groups if len(members) <= MOST_GROUPS}
-    pairs = []
-    for place, contrast in enumerate(contrasts):
-        models = [
-            {"model": name, **asdict(of_model[place])} for name, of_model in decisions.items()
-        ]
-        source = contrast_set.sources[contrast.source]
-        pairs.append({**asdict(contrast), "source": source, "models": models})
+    pairs = [
+        {
+            **asdict(contrast),
+            "source": contrast_set.sources[contrast.source],
+            "models": [
+                {"model": name, **asdict(of_model[place])} for name, of_model in decisions.items()
+            ],
+        }
+        for place, contrast in enumerate(contrasts)
+    ]
     return Report(
         title="contrastive pairs",
         parts=[
@@ -209,8 +212,8 @@ def accuracy_table(
     contrasts: Sequence[Contrast],
     decisions: Mapping[str, Sequence[Decision]],
     *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
+    samples: int,
+    seed: int,
 ) -> Table:
     """Count the contrasts that each model wins, in each group of a grouping and in all, and compare
     each model with the first.

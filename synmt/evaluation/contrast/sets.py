@@ -234,8 +234,8 @@ def _error_entry(entry: Values, where: str) -> _Entry:
     """Take the contrasts of LingEval97."""
     contrasts = []
     for error in entry["errors"]:
-        names = {"phenomenon": "type", "distance": "distance", "frequency": "frequency"}
-        groups = {by: error.get(name) for by, name in names.items()}
+        groups = {"phenomenon": error.get("type")}
+        groups |= {by: error.get(by) for by in ("distance", "frequency")}
         contrasts.append(((_text(error["contrastive"]),), groups))
     return _Entry(_text(entry["source"]), _text(entry["reference"]), contrasts, where)
 
