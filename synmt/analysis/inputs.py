@@ -226,9 +226,11 @@ def _find_baseline(groups: Sequence[Group], baseline: Path, *, group_seeds: bool
         for group in groups
         if wanted == group[0] or (wanted == Path(group[0]).name and not is_there)
     ]
-    matches = matches or [group for group in groups if baseline.resolve() in _resolved(group[1])]
-    if not matches:
-        matches = group_paths([baseline], group_seeds=group_seeds)
+    matches = (
+        matches
+        or [group for group in groups if baseline.resolve() in _resolved(group[1])]
+        or group_paths([baseline], group_seeds=group_seeds)
+    )
     if len(matches) > 1:
         listed = ", ".join(printable(name) for name, _ in matches)
         raise UsageError(f"the baseline must be one system, not {listed}", where="--baseline")

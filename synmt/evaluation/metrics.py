@@ -248,8 +248,8 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
         return None
     if head != _head(identity, body):
         return None
-    values = np.frombuffer(zlib.decompress(body), dtype=_STORED).reshape(segments, -1)  # (N, S)
-    return values.astype(float)
+    values = np.frombuffer(zlib.decompress(body), dtype=_STORED)
+    return values.reshape(segments, -1).astype(float)  # (N, S)
 
 
 def _head(identity: str, body: bytes) -> bytes:

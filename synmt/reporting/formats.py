@@ -62,8 +62,12 @@ def render(
 
 def remarks(reports: Mapping[str, Report]) -> list[str]:
     """List all that TSV has no place for: headings, explanations and texts."""
-    parts = (part for report in reports.values() for part in _lines_and_tables(report))
-    return [part for part in parts if isinstance(part, str)]
+    return [
+        part
+        for report in reports.values()
+        for part in _lines_and_tables(report)
+        if isinstance(part, str)
+    ]
 
 
 def _lines_and_tables(report: Report) -> Iterator[str | Table]:

@@ -101,8 +101,7 @@ class Table(Shown):
     @property
     def places(self) -> dict[str, int]:
         """The number of each column, by its key in JSON."""
-        keys = [column.name or column.title for column in self.columns]
-        return {key: place for place, key in enumerate(keys)}
+        return {column.name or column.title: place for place, column in enumerate(self.columns)}
 
     def without_empty_columns(self) -> Table:
         """Leave out columns without any value."""

@@ -59,15 +59,11 @@ def analyze_groups(options: GroupOptions) -> Report:
     sentences = _Sentences(main, chosen)
     scoring = main.scoring.updated(options)
     metric = make_metric(options.metric, scoring)
-    groupings, trees = list[Grouping](), ""
     # slow parsing comes after everything that may fail
     labelled = _by_labels(options, sentences, labels) if options.by_label else []
-    if options.by_length:
-        groupings.append(_by_length(options, sentences, buckets))
-    if asks_for_trees(options):
-        of_trees, trees = _by_trees(options, sentences, buckets)
-        groupings += of_trees
-    groupings += labelled
+    lengths = [_by_length(options, sentences, buckets)] if options.by_length else []
+    asked = asks_for_trees(options)
+    of_trees, trees = _by_trees(options, sentences, buckets) if asked else ([], "")
 
     def scores_of(outputs: Outputs) -> SentenceScores:
         score = score_outputs(metric, outputs)
@@ -81,7 +77,7 @@ def analyze_groups(options: GroupOptions) -> Report:
             systems,
             notes=[grouping.about, f"trees: {trees}"] if grouping.about else [],
         )
-        for grouping in groupings
+        for grouping in [*lengths, *of_trees, *labelled]
     ]
     save_figure(partial(draw_results, tables), options.plot)
     names = ", ".join(f"{name} (seeds: {len(seeds)})" for name, seeds in systems.items())

@@ -53,9 +53,13 @@ def group_by_trees(
     options: GroupOptions, parses: Trees, *, side: Side, edges: Edges | None
 ) -> list[Grouping]:
     """Make the groupings by trees that the options choose."""
-    chosen = [_MEASURES[name] for name in _MEASURES if getattr(options, name)]
-    groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chain(*chosen)]
-    return groupings + [by_relation(parses, side=side)] * options.by_relation
+    groupings = [
+        by_measure(measure, parses, side=side, edges=edges)
+        for name, measures in _MEASURES.items()
+        if getattr(options, name)
+        for measure in measures
+    ]
+    return [*groupings, by_relation(parses, side=side)] if options.by_relation else groupings
 
 
 def asks_for_trees(options: GroupOptions) -> bool:

@@ -212,8 +212,8 @@ def accuracy_table(
     contrasts: Sequence[Contrast],
     decisions: Mapping[str, Sequence[Decision]],
     *,
-    samples: int,
-    seed: int,
+    samples: int = SAMPLES,
+    seed: int = SEED,
 ) -> Table:
     """Count the contrasts that each model wins, in each group of a grouping and in all, and compare
     each model with the first.

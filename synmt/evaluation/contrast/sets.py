@@ -221,8 +221,8 @@ def _read_json(path: Path) -> Iterator[_Entry]:
             entries = json.load(stream)
         for number, entry in enumerate(entries, start=1):
             where = f"{path}: entry {number}"
-            pronouns = "ref segment" in entry
-            yield _pronoun_entry(entry, where) if pronouns else _error_entry(entry, where)
+            take = _pronoun_entry if "ref segment" in entry else _error_entry
+            yield take(entry, where)
     # a missing key, a value of another type, or half of a surrogate pair
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise SynmtError(
