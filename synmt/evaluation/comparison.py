@@ -135,8 +135,11 @@ class SystemComparison:
         """Yield each system with each of its seeds, and the scores of that seed by metric."""
         for index, system in enumerate(self.systems):
             for place, seed in enumerate(system.seeds):
-                found = self.results.items()
-                yield system, seed, {name: results[index].seeds[place] for name, results in found}
+                yield (
+                    system,
+                    seed,
+                    {name: found[index].seeds[place] for name, found in self.results.items()},
+                )
 
 
 def compare_systems(

@@ -132,9 +132,7 @@ def compare_on_resamples(
     scores = bootstrap_scores(
         [of_seed for seeds in systems for of_seed in seeds], aggregate, samples=samples
     )  # (R, M)
-    base, *others = np.split(
-        scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1
-    )  # (R, n) each
+    base, *others = np.split(scores, np.cumsum(list(map(len, systems)))[:-1], axis=1)  # (R, n) each
     means = [np.mean([aggregate(statistics.sum(0)) for statistics in seeds]) for seeds in systems]
     return [
         seeded_bootstrap(base, other, float(mean - means[0]))

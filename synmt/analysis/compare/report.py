@@ -248,7 +248,6 @@ def draw_boxes(compared: ComparedSystems) -> Drawing:
         style = series_style(index) | {"markersize": 2, "alpha": 0.4, "label": system.name}
         points.plot(first.sentences, system.sentences, **style)
     points.axline((0, 0), slope=1, color=INK, linewidth=0.8)
-    points.set_xlabel(f"{compared.ranking.title}, {first.name}")
-    points.set_ylabel(compared.ranking.title)
+    points.set(xlabel=f"{compared.ranking.title}, {first.name}", ylabel=compared.ranking.title)
     points.legend()
     return drawing

@@ -274,6 +274,7 @@ def _draw_table(part: SubFigure, table: Table) -> None:
     # the last group is all of the data
     rows = rows[: -len(names)]
     panels = part.subplots(3 if len(names) > 1 else 2, 1, sharex=True)
+    bars = panels[-1]
     for index, name in enumerate(names):
         style = series_style(index) | {"label": name}
         rows_of_system, offset = rows[index :: len(names)], index * _BETWEEN
@@ -287,11 +288,10 @@ def _draw_table(part: SubFigure, table: Table) -> None:
         panels[1].set_ylabel("difference")
     groups = rows[:: len(names)]
     shares = [100 * row[share.name] for row in groups]
-    panels[-1].bar(range(len(groups)), shares, color="#8C8C8C")
-    panels[-1].set_ylabel(f"{share.title} (%)")
-    panels[-1].set_xlabel(group.title)
+    bars.bar(range(len(groups)), shares, color="#8C8C8C")
+    bars.set(ylabel=f"{share.title} (%)", xlabel=group.title)
     labels = [row["group"] for row in groups]
-    panels[-1].set_xticks(range(len(groups)), labels, rotation=30, ha="right")
+    bars.set_xticks(range(len(groups)), labels, rotation=30, ha="right")
 
 
 def _draw_marks(

@@ -16,6 +16,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -193,11 +194,11 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
     """List the groups of each grouping, numbers in their order."""
-    groups = dict[str, set[str]]()
-    for contrast in contrasts:
-        for by, group in contrast.groups.items():
-            groups.setdefault(by, set()).add(group)
-    return {by: sorted(members, key=_order) for by, members in groups.items()}
+    all_groups = [contrast.groups for contrast in contrasts]
+    return {
+        by: sorted({groups[by] for groups in all_groups if by in groups}, key=_order)
+        for by in dict.fromkeys(chain(*all_groups))
+    }
 
 
 def _order(group: str) -> tuple[float, str]:
