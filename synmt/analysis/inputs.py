@@ -39,8 +39,7 @@ def find_parser(recipe: Recipe, side: Side, model: str | None) -> StanzaParser:
     Stanza's default."""
     from synmt.training.tree_sources import make_parser, parser_section
 
-    section = parser_section(side)
-    do = f"Name a model with `--parser FOLDER`, or in the recipe, as `{section}.model`"
+    do = f"Name a model with `--parser FOLDER`, or in the recipe, as `{parser_section(side)}.model`"
     with adding_advice(do):
         return make_parser(recipe, side, model)
 

@@ -215,9 +215,8 @@ def _read(
             )
             for number, lines in enumerate(systems, start=1)
         ]
-    paths = [Path(text) for text in systems]
     found = read_groups(
-        group_paths(paths, group_seeds=options.group_seeds),
+        group_paths(list(map(Path, systems)), group_seeds=options.group_seeds),
         references=references and Path(references),
         source=sources and Path(sources),
         test=options.test_set,
@@ -234,9 +233,13 @@ def compare_scores(
     aggregate = systems[0][0].metric.aggregate
     results, resampled = [], []
     for seeds in systems:
-        statistics = [score.statistics for score in seeds]
         resampled.append(
-            bootstrap_scores(statistics, aggregate, samples=plan.resamples, seed=plan.seed)
+            bootstrap_scores(
+                [score.statistics for score in seeds],
+                aggregate,
+                samples=plan.resamples,
+                seed=plan.seed,
+            )
         )  # (R, n)
         means = resample_seeds(resampled[-1], np.random.default_rng(plan.seed))  # (R,)
         result = SystemResult(seeds, *interval(means).tolist())

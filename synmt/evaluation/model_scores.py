@@ -84,13 +84,12 @@ def pair_json(score: PairScore) -> Values:
 
 def summary_table(totals: Totals) -> Table:
     """Show the mean log-probability and the perplexities, and what is not in them."""
-    by_unit = [
-        [f"perplexity by {unit}", count, totals.perplexity(unit)]
-        for unit, count in totals.units.items()
-    ]
     rows = [
         ["log-probability by sentence", totals.pairs, totals.mean],
-        *by_unit,
+        *(
+            [f"perplexity by {unit}", count, totals.perplexity(unit)]
+            for unit, count in totals.units.items()
+        ),
         ["pieces that are not in the vocabulary", totals.unknown, None],
         ["left out: no source, or a truncated target", totals.left_out, None],
     ]

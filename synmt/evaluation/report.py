@@ -31,8 +31,12 @@ def score_report(comparison: SystemComparison, *, cost: bool) -> Report:
         f"{metric.title}: lower is better" for metric in metrics if not metric.higher_is_better
     ]
     sentences = len(systems[0].seeds[0].reference)
-    title = f"systems: {len(systems)}, sentences: {sentences:,}"
-    return Report(title=title, parts=parts, notes=notes, facts=facts)
+    return Report(
+        title=f"systems: {len(systems)}, sentences: {sentences:,}",
+        parts=parts,
+        notes=notes,
+        facts=facts,
+    )
 
 
 def _seed_table(comparison: SystemComparison) -> Table:
@@ -65,8 +69,10 @@ def _score_table(comparison: SystemComparison) -> Table:
         *difference_columns(systems[0].name, "bootstrap of the same resamples"),
         *(Column(f"{name} p", kind="p", about=about) for name, about in TESTS.items()),
     ]
-    sampling = f"{plan.resamples:,} resamples, {plan.swaps:,} permutations, seed {plan.seed}"
-    notes = [f"{sampling}; p-values are two-sided, and not corrected for their number"]
+    notes = [
+        f"{plan.resamples:,} resamples, {plan.swaps:,} permutations, seed {plan.seed}; p-values "
+        "are two-sided, and not corrected for their number"
+    ]
     rows = [
         [
             system.name,

@@ -91,11 +91,10 @@ def _for_papers(report: Report, kind: Format) -> str:
         "latex": (_latex, "% {}\n"),
         "markdown": (_markdown, "{}\n\n"),
     }[kind]
-    blocks = [
+    return "".join(
         write(part) + "\n" if isinstance(part, Table) else line.format(part)
         for part in _lines_and_tables(report)
-    ]
-    return "".join(blocks).removesuffix("\n")
+    ).removesuffix("\n")
 
 
 def _tsv(table: Table) -> str:

@@ -119,8 +119,11 @@ class Table(Shown):
 
     def as_json(self) -> Values:
         """Return plain values: one object for each row."""
-        rows = [dict(zip(self.places, map(plain, row), strict=True)) for row in self.rows]
-        return {"title": self.title, "rows": rows, "notes": self.explanations()}
+        return {
+            "title": self.title,
+            "rows": [dict(zip(self.places, map(plain, row), strict=True)) for row in self.rows],
+            "notes": self.explanations(),
+        }
 
 
 def plain(value: Value) -> Any:

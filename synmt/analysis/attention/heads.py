@@ -143,12 +143,12 @@ def read_map(
             allowed=f"1 to {len(text.source):,}, of at most {translator.max_pieces} pieces",
         )
     spell = translator.source
-    ids = list(spell.encode(tagged(alone.source[0], translator.task)).ids)
+    ids = spell.encode(tagged(alone.source[0], translator.task)).ids
     # among annotations, EOS has no parent
     rows = columns = spell.pieces(ids if kind == "parents" else [*ids, EOS])
     if alone.target:
         spell = translator.target
-        ids = list(spell.encode(alone.target[0]).ids)
+        ids = spell.encode(alone.target[0]).ids
         rows = spell.pieces([*ids, EOS] if kind == "cross" else [BOS, *ids])
         columns = columns if kind == "cross" else rows
     if content == "target":

@@ -87,12 +87,8 @@ def analyze_compare(options: CompareOptions) -> Report:
 
     def details_as_json() -> Values:
         words = details()
-        return {
-            "parser": words.parser or None,
-            "sentences": [
-                {"line": line, **of_line.as_json()} for line, of_line in words.by_line.items()
-            ],
-        }
+        sentences = [{"line": line, **of_line.as_json()} for line, of_line in words.by_line.items()]
+        return {"parser": words.parser or None, "sentences": sentences}
 
     table = systems_table(compared)
     names, test = ", ".join(system.name for system in compared.systems), the_test_set(compared.test)

@@ -187,12 +187,11 @@ def classify_all(lines: Texts, reference: str) -> list[list[WordKind]]:
     A word of the first translation is the same if any other has it.
     """
     first, *others = lines
-    of_others = [classify_words(line, first, reference) for line in others]
     of_first = [classify_words(first, line, reference) for line in others]
     merged: list[WordKind] = [
         "same" if "same" in kinds else kinds[0] for kinds in zip(*of_first, strict=True)
     ]
-    return [merged, *of_others]
+    return [merged, *(classify_words(line, first, reference) for line in others)]
 
 
 def stretches(line: str, kinds: Texts) -> Iterator[tuple[str, str]]:

@@ -104,8 +104,10 @@ def draw_gates(rows: Sequence[Sequence[Any]], *, system: str) -> Drawing:
             axes.plot(unpunctuated, place, "D", color=OTHER, fillstyle="none")
     axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.invert_yaxis()
-    axes.set_xlabel("Highest gate: times as often as by chance (95 % interval; ◇: no punctuation)")
-    axes.set_ylabel("Part of speech")
+    axes.set(
+        xlabel="Highest gate: times as often as by chance (95 % interval; ◇: no punctuation)",
+        ylabel="Part of speech",
+    )
     axes.set_title(system, loc="left", wrap=True)
     return figure
 
@@ -118,8 +120,7 @@ def words_as_html(
     from jinja2 import Template
 
     first = [(sentence, list(_words(sentence))) for sentence in sentences[:shown]]
-    page = Template(_BODY, autoescape=True)
-    return page.render(sentences=first, source=source, target=target)
+    return Template(_BODY, autoescape=True).render(sentences=first, source=source, target=target)
 
 
 def _words(sentence: GatedSentence) -> Iterator[tuple[str, str, float, str]]:

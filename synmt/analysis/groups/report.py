@@ -66,9 +66,12 @@ def analyze_groups(options: GroupOptions) -> Report:
     of_trees, trees = _by_trees(options, sentences, buckets) if asked else ([], "")
 
     def scores_of(outputs: Outputs) -> SentenceScores:
-        score = score_outputs(metric, outputs)
-        scores = collect(score, outputs.hypothesis, outputs.reference, lowercase=scoring.lowercase)
-        return scores.select(chosen)
+        return collect(
+            score_outputs(metric, outputs),
+            outputs.hypothesis,
+            outputs.reference,
+            lowercase=scoring.lowercase,
+        ).select(chosen)
 
     systems = {system.name: list(map(scores_of, system.seeds)) for system in translations.systems}
     tables = [

@@ -155,8 +155,9 @@ class SentenceScores:
 
     def select(self, members: BoolArray) -> SentenceScores:
         """Keep some of the sentences: (N,)."""
-        score = Score(self.score.metric, self.score.statistics[members])
-        return SentenceScores(score, self.exact[members])
+        return SentenceScores(
+            Score(self.score.metric, self.score.statistics[members]), self.exact[members]
+        )
 
 
 Scores = Mapping[str, Sequence[SentenceScores]]
@@ -182,8 +183,10 @@ def collect(
 
 def tabulate(grouping: Grouping, systems: Scores, *, notes: Texts = ()) -> Table:
     """Score every group for each system, and compare each system with the first."""
-    all_sentences = np.ones(len(grouping.sizes), dtype=bool)
-    groups = [*zip(grouping.names, grouping.members, strict=True), ("all", all_sentences)]
+    groups = [
+        *zip(grouping.names, grouping.members, strict=True),
+        ("all", np.ones(len(grouping.sizes), dtype=bool)),
+    ]
     tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
     samples = max(SAMPLES, SAMPLES_EACH * tested)
     text, rows = max(int(grouping.sizes.sum()), 1), []
@@ -200,11 +203,10 @@ def tabulate(grouping: Grouping, systems: Scores, *, notes: Texts = ()) -> Table
         share_column("share", name="share", about="share of the sentences"),
         share_column(f"share of {grouping.counted}", name="text_share"),
     ]
-    about = "" if metric.higher_is_better else "lower is better"
     return results_table(
         grouping,
         columns,
-        Column(metric.title, about=about),
+        Column(metric.title, about="" if metric.higher_is_better else "lower is better"),
         list(systems),
         rows,
         samples=samples,
@@ -219,9 +221,11 @@ def _score_group(members: BoolArray, systems: Scores, samples: int) -> list[Resu
     chosen = [[seed.select(members) for seed in seeds] for seeds in systems.values()]
     comparisons: list[Comparison | None] = [None] * len(chosen)
     if count >= FEW_SENTENCES and len(chosen) > 1:
-        statistics = [[seed.score.statistics for seed in seeds] for seeds in chosen]
-        aggregate = chosen[0][0].score.metric.aggregate
-        comparisons[1:] = compare_on_resamples(statistics, aggregate, samples=samples)
+        comparisons[1:] = compare_on_resamples(
+            [[seed.score.statistics for seed in seeds] for seeds in chosen],
+            chosen[0][0].score.metric.aggregate,
+            samples=samples,
+        )
     return [
         Result(
             [seed.score.value for seed in seeds],
@@ -287,8 +291,7 @@ def _draw_table(part: SubFigure, table: Table) -> None:
         panels[1].axhline(0, color=INK, linewidth=0.8)
         panels[1].set_ylabel("difference")
     groups = rows[:: len(names)]
-    shares = [100 * row[share.name] for row in groups]
-    bars.bar(range(len(groups)), shares, color="#8C8C8C")
+    bars.bar(range(len(groups)), [100 * row[share.name] for row in groups], color="#8C8C8C")
     bars.set(ylabel=f"{share.title} (%)", xlabel=group.title)
     labels = [row["group"] for row in groups]
     bars.set_xticks(range(len(groups)), labels, rotation=30, ha="right")

@@ -138,8 +138,9 @@ def make_conditions(
 def attachment_score(originals: Trees, others: Trees) -> float:
     """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no
     words."""
-    pairs = zip(originals, others, strict=True)
-    same = sum(len(_arcs(tree) & _arcs(other)) for tree, other in pairs)
+    same = sum(
+        len(_arcs(tree) & _arcs(other)) for tree, other in zip(originals, others, strict=True)
+    )
     words = sum(map(len, originals))
     return same / words if words else 1.0
 

@@ -94,8 +94,10 @@ def count_rules(trees: Sequence[IntArray], gold: Trees) -> Counter[Rule]:
             has_parent = (
                 (parents != -1) & (parents != np.arange(len(parse))) & not_punctuation(parse)
             )  # (W,)
-            words = np.flatnonzero(has_parent).tolist()
-            counts.update((parse.tags[parents[word]], parse.tags[word]) for word in words)
+            counts.update(
+                (parse.tags[parents[word]], parse.tags[word])
+                for word in np.flatnonzero(has_parent).tolist()
+            )
     return counts
 
 

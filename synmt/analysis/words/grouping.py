@@ -60,8 +60,7 @@ def group_by_frequency(
     """Group words by how often they are in a text: their counts, and its name."""
 
     def numbers(words: Iterable[str]) -> IntArray:
-        frequencies = int_array(counts[word] for word in words)
-        return bucket_numbers(frequencies, FREQUENCIES)
+        return bucket_numbers(int_array(counts[word] for word in words), FREQUENCIES)
 
     names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word in {where}"
     translated = (

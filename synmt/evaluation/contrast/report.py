@@ -187,9 +187,10 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
     chosen = [scores[text] for text in (contrast.correct, *contrast.incorrect)]
     if not all(score.pieces for score in chosen):
         raise SynmtError("the source has no piece that the model could read", where=contrast.where)
-    scored = [(float(score.log_probabilities.sum()), score.pieces) for score in chosen]
-    truncated = any(score.source_dropped or score.target_dropped for score in chosen)
-    return compared(scored, truncated=truncated)
+    return compared(
+        [(float(score.log_probabilities.sum()), score.pieces) for score in chosen],
+        truncated=any(score.source_dropped or score.target_dropped for score in chosen),
+    )
 
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:

@@ -114,8 +114,9 @@ def read_contrasts(names: Texts) -> ContrastSet:
                 for by, value in groups.items():
                     if value not in (None, ""):
                         labels[by] = _label(by, str(value))
-                place = len(entries)
-                contrasts.append(Contrast(place, entry.correct, incorrect, labels, entry.where))
+                contrasts.append(
+                    Contrast(len(entries), entry.correct, incorrect, labels, entry.where)
+                )
             entries.append(entry)
     if not contrasts:
         raise SynmtError("there are no contrasts of different translations", where=", ".join(names))
