@@ -187,11 +187,14 @@ def compare_systems(
 def score_outputs(metric: Metric, outputs: Outputs) -> Score:
     """Score translations; the statistics of each sentence are cached in the folder of their run, if
     they have one."""
-    folder = outputs.folder / "segments" if outputs.folder else None
     # learned metrics know no tokenized text
     source = outputs.raw_source or outputs.source or None
     return cached_score(
-        metric, outputs.hypothesis, outputs.reference, sources=source, folder=folder
+        metric,
+        outputs.hypothesis,
+        outputs.reference,
+        sources=source,
+        folder=outputs.folder and outputs.folder / "segments",
     )
 
 

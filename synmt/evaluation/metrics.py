@@ -148,8 +148,9 @@ class MetricOptions:
         """Replace options by those fields of another record that have their names and are not
         None."""
         both = vars(self).keys() & vars(record)
-        chosen = {name: value for name in both if (value := getattr(record, name)) is not None}
-        return replace(self, **chosen)
+        return replace(
+            self, **{name: value for name in both if (value := getattr(record, name)) is not None}
+        )
 
 
 def options_of(recipe: EvaluationRecipe) -> MetricOptions:

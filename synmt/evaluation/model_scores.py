@@ -33,8 +33,11 @@ class ModelOptions:
     @property
     def loading(self) -> Values:
         """The arguments of `Translator.load`, which remote translators also get."""
-        names = ("device", "checkpoint", "parser", "batch_size")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {
+            name: value
+            for name in ("device", "checkpoint", "parser", "batch_size")
+            if (value := getattr(self, name)) is not None
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

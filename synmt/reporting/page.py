@@ -131,8 +131,9 @@ def _figure(figure: Figure) -> str:
 
     if not has_matplotlib():
         return paragraph(f"{figure.caption} (no figure: matplotlib is not installed)", faint=True)
-    svg = rendered(figure.draw, "svg", _WIDTH).decode("utf-8")
-    return picture(svg, caption=figure.caption, chart=True)
+    return picture(
+        rendered(figure.draw, "svg", _WIDTH).decode("utf-8"), caption=figure.caption, chart=True
+    )
 
 
 def picture(svg: str, *, caption: str, chart: bool = False) -> str:

@@ -155,13 +155,11 @@ def read_map(
         owners = owners_with_ends(translator, alone, forward.sentences[0])
         # 1 at the parent of each piece, nan where the future is masked; the rows of BOS and EOS,
         # whose word is -1, are empty
-        square = len(owners), len(owners)
-        masked = np.triu(np.full(square, np.nan), 1) if text.side == "target" else 0.0
         learned, itself = owners[:, None] >= 0, np.eye(len(owners))  # (T, 1), (T, T)
-        signals = supervised_heads(translator.model, text.side, heads).items()
+        masked = np.triu(np.full_like(itself, np.nan), 1) if text.side == "target" else 0.0
         panels = {
             head: torch.from_numpy(itself[signal.compute(alone.gold[0], owners)] * learned + masked)
-            for head, signal in signals
+            for head, signal in supervised_heads(translator.model, text.side, heads).items()
         }
     elif content == "factor" or content == "bias":
         panels = edits_of(forward.captured, KINDS[kind].side, content, heads)

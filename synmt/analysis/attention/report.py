@@ -69,8 +69,9 @@ def analyze_attention(options: AttentionOptions) -> Report:
     if not text.model_trees:
         inputs.check_recorded(translator, run.folder, "" if kind == "target" else "--parses")
     content: MapContent = options.what
-    lines = text.source, text.target
-    parse = partial(inputs.parse_text, translator, run, text.side, *lines, options.parser)
+    parse = partial(
+        inputs.parse_text, translator, run, text.side, text.source, text.target, options.parser
+    )
     if content == "target":
         supervised_heads(translator.model, text.side, heads)
         text = text if text.gold else parse()

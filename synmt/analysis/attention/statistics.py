@@ -120,8 +120,14 @@ def measure_heads(
         return measure_self_heads(inner, owners, gold, causal=kind == "target")
 
     lines = replace(text, target=None) if KINDS[kind].side == "source" else text
-    captured = ("cross",) if kind == "cross" else ("attention",)
-    return measure_text(translator, lines, "reading attention", read, measure, what=captured)
+    return measure_text(
+        translator,
+        lines,
+        "reading attention",
+        read,
+        measure,
+        what=("cross",) if kind == "cross" else ("attention",),
+    )
 
 
 def of_predicting_steps(weights: DoubleArray, heads: Heads) -> DoubleArray:

@@ -123,8 +123,10 @@ def _align(
 ) -> Attentions:
     if run is not None:
         try:
-            places = source_words, [word_spans(line) for line in targets]
-            return word_attention(Translator.load(run), sources, targets, *places)
+            target_words = list(map(word_spans, targets))
+            return word_attention(
+                Translator.load(run), sources, targets, source_words, target_words
+            )
         except SynmtError as error:
             # for example, the model reads trees and its run does not record their parser
             _logger.info("no alignments of %s: %s", run.name, error)
@@ -148,6 +150,8 @@ def word_attention(
     for forward in run_forward(translator, sources, targets, what=("cross",)):
         weights = attention_to_source(forward.captured.cross)  # (B, T, S)
         for sentence, row in zip(forward.sentences, weights, strict=True):
-            words = source_words[sentence.index], target_words[sentence.index]
-            attentions[sentence.index] = word_weights(row, sentence.target, sentence.source, *words)
+            line = sentence.index
+            attentions[line] = word_weights(
+                row, sentence.target, sentence.source, source_words[line], target_words[line]
+            )
     return attentions

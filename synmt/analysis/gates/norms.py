@@ -98,10 +98,9 @@ def read_gates(translator: Translator, text: ParsedText) -> tuple[list[GatedSent
 
     def measure(sentence: SentencePass, norms: DoubleArray) -> GatedSentence:
         assert text.target is not None
-        lines = text.source[sentence.index], text.target[sentence.index]
-        parse = text.gold[sentence.index]
+        line, parse = sentence.index, text.gold[sentence.index]
         of_words = word_norms(norms[: len(sentence.target)], sentence.target, parse.spans)  # (W,)
-        return GatedSentence(sentence.index + 1, *lines, parse, of_words)
+        return GatedSentence(line + 1, text.source[line], text.target[line], parse, of_words)
 
     by_sentence, left_out = measure_text(translator, text, "reading gates", read, measure)
     return list(by_sentence.values()), left_out

@@ -41,8 +41,9 @@ def analyze_gates(options: GateOptions) -> Report:
     translator = Translator.load(run)
     check_gates(translator, str(run.folder))
     inputs.check_recorded(translator, run.folder)
-    lines = outputs.source, outputs.reference
-    text = inputs.parse_text(translator, run, "target", *lines, options.parser)
+    text = inputs.parse_text(
+        translator, run, "target", outputs.source, outputs.reference, options.parser
+    )
     sentences, left_out = read_gates(translator, text)
     notes = [
         "a word of several pieces has their mean; the target is the reference, which the model is "

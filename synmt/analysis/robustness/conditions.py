@@ -125,14 +125,12 @@ def make_conditions(
         same_chains = kind in ("left", "right") and model_trees.control.name == kind
         if kind != "none" and not same_chains and Control(kind, seed=seed) != model_trees.control:
             controls[kind] = Control(kind, seed=seed)
-    conditions = {
-        "own"
-        if model_trees.control.idle
-        else f"own ({model_trees.control.name})": model_trees.trees
+    others = {
+        name: list(map(control.apply, original, model_trees.keys))
+        for name, control in controls.items()
     }
-    for name, control in controls.items():
-        conditions[name] = list(map(control.apply, original, model_trees.keys))
-    return {**conditions, "flat": flat}
+    own = "own" if model_trees.control.idle else f"own ({model_trees.control.name})"
+    return {own: model_trees.trees, **others, "flat": flat}
 
 
 def attachment_score(originals: Trees, others: Trees) -> float:

@@ -260,8 +260,7 @@ def accuracy_table(
         *difference_columns(first, resampled, share_column),
         Column("p", kind="p", about="McNemar's exact test"),
     ]
-    in_order = [row for of_group in rows for row in of_group]
-    return Table(columns=columns, rows=in_order, shared=2).without_empty_columns()
+    return Table(columns=columns, rows=list(chain(*rows)), shared=2).without_empty_columns()
 
 
 def mcnemar(gained: int, lost: int) -> float:

@@ -124,8 +124,11 @@ def read_contrasts(names: Texts) -> ContrastSet:
         what = "left out, since both translations are the same"
         _logger.warning(f"{what}: {', '.join(identical)}")
     trees = [entry.tree for entry in entries if entry.tree]
-    sources = [entry.source for entry in entries]
-    return ContrastSet(sources, contrasts, trees if len(trees) == len(entries) else None)
+    return ContrastSet(
+        [entry.source for entry in entries],
+        contrasts,
+        trees if len(trees) == len(entries) else None,
+    )
 
 
 def _label(by: str, text: str) -> str:
