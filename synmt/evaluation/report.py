@@ -20,9 +20,12 @@ def score_report(comparison: SystemComparison, *, cost: bool) -> Report:
     there is any."""
     systems = comparison.systems
     parts, facts = [_score_table(comparison), _seed_table(comparison)], {}
-    runs = [(system.name, [seed.run for seed in system.seeds if seed.run]) for system in systems]
-    if cost and any(seeds for _, seeds in runs):
-        costs = [(name, [run_cost(Run(run)) for run in seeds]) for name, seeds in runs if seeds]
+    costs = [
+        (system.name, [run_cost(Run(seed.run)) for seed in system.seeds if seed.run])
+        for system in systems
+        if cost and any(seed.run for seed in system.seeds)
+    ]
+    if costs:
         facts["cost"] = dict(costs)
         parts.append(cost_table(costs))
     metrics = [results[0].seeds[0].metric for results in comparison.results.values()]

@@ -121,8 +121,8 @@ def _plain_text(value: Value) -> str:
 
 def _cells(table: Table) -> list[list[str]]:
     """Write the titles and the rows, each cell in one line."""
-    rows = [[column.title for column in table.columns], *shown_rows(table)]
-    return [[" ".join(cell.split()) for cell in row] for row in rows]
+    titles = [column.title for column in table.columns]
+    return [[" ".join(cell.split()) for cell in row] for row in (titles, *shown_rows(table))]
 
 
 def _markdown(table: Table) -> str:

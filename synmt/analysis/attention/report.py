@@ -82,13 +82,11 @@ def analyze_attention(options: AttentionOptions) -> Report:
     save_figure(draw_map, options.plot)
     if kind != "cross" and not text.gold:
         text = parse()
-    trees = inputs.describe_trees(translator, text)
     sentences, left_out = measure_heads(translator, heads, kind, text)
     joined = join(list(sentences.values()))
     words = [len(sentence.parents) for sentence in sentences.values()]
     table = head_table(heads, joined, words, ends=KINDS[kind].ends)
     looks = "The share of words whose highest weight is on their parent"
-    caption = f"Sentence {options.sentence} ({KINDS[kind].lines})."
     counts = {"sentences": len(sentences), "pieces": len(joined.visible), "words": sum(words)}
     return Report(
         title=f"{outputs.system}: {KINDS[kind].name}",
@@ -96,11 +94,15 @@ def analyze_attention(options: AttentionOptions) -> Report:
             range_in_words(table, "parent", looks),
             table,
             *([relation_table(heads, joined)] if kind != "cross" else []),
-            Figure(draw=draw_map, caption=caption, title="Heat maps"),
+            Figure(
+                draw=draw_map,
+                caption=f"Sentence {options.sentence} ({KINDS[kind].lines}).",
+                title="Heat maps",
+            ),
         ],
         notes=[
             f"{KINDS[kind].lines} of {the_test_set(outputs.test)}",
-            *([f"trees: {trees}"] if kind != "cross" else []),
+            *([f"trees: {inputs.describe_trees(translator, text)}"] if kind != "cross" else []),
             ", ".join(f"{count:,} {name}" for name, count in counts.items()),
         ],
         facts={
@@ -145,13 +147,12 @@ def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind)
 
 
 def _map_facts(heat_map: AttentionMap) -> Values:
-    panels = {head.name: panel.round(6).tolist() for head, panel in heat_map.panels.items()}
     return {
         "what": heat_map.content,
         "sentence": heat_map.sentence,
         "rows": heat_map.rows,
         "columns": heat_map.columns,
-        "heads": panels,
+        "heads": {head.name: panel.round(6).tolist() for head, panel in heat_map.panels.items()},
     }
 
 

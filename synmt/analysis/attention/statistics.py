@@ -262,8 +262,8 @@ def head_table(heads: Heads, joined: HeadStatistics, words: Sequence[int], *, en
         best_offset, _ = usual_offset(joined.parents)
         offsets = {"previous word": -1, "next word": 1, "best offset": best_offset}
         rows += [[name, *[None] * 5, offset, None, None] for name, offset in offsets.items()]
-        at_offsets = [joined.parents == offset for offset in offsets.values()]
-        flags = np.stack([*joined.agrees, *at_offsets], axis=1)  # (M, S + 3)
+        at_offsets = joined.parents == np.array([*offsets.values()])[:, None]  # (3, M)
+        flags = np.vstack([joined.agrees, at_offsets]).T  # (M, S + 3)
         shares = proportions(flags, np.repeat(np.arange(len(words)), words), len(words))
         for row, share in zip(rows, shares, strict=True):
             row[3:5] = share.value, share.interval

@@ -54,7 +54,6 @@ def analyze_gates(options: GateOptions) -> Report:
     draw = partial(draw_gates, table.rows, system=outputs.system)
     save_figure(draw, options.plot)
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
-    html = words_as_html(sentences, recipe.source, recipe.target)
     return Report(
         title=f"{outputs.system} on {the_test_set(outputs.test)}: gates of target words",
         parts=[
@@ -63,7 +62,11 @@ def analyze_gates(options: GateOptions) -> Report:
             ),
             table,
             Figure(draw=draw, caption=caption),
-            TextBlock(title="Gates word by word", html=html, style=_STYLE),
+            TextBlock(
+                title="Gates word by word",
+                html=words_as_html(sentences, recipe.source, recipe.target),
+                style=_STYLE,
+            ),
         ],
         facts={"left_out": left_out, **gate_facts(sentences)},
         runs=(run.folder,),
@@ -120,8 +123,11 @@ def words_as_html(
     figure 4); source, target: the codes of the languages."""
     from jinja2 import Template
 
-    first = [(sentence, list(_words(sentence))) for sentence in sentences[:shown]]
-    return Template(_BODY, autoescape=True).render(sentences=first, source=source, target=target)
+    return Template(_BODY, autoescape=True).render(
+        sentences=[(sentence, list(_words(sentence))) for sentence in sentences[:shown]],
+        source=source,
+        target=target,
+    )
 
 
 def _words(sentence: GatedSentence) -> Iterator[tuple[str, str, float, str]]:

@@ -157,8 +157,12 @@ def _by_length(options: GroupOptions, sentences: _Sentences, buckets: Buckets | 
     if options.unit == "characters" and main.scoring.on_tokens:
         # there is no raw text, and the spaces between words are no characters
         lines = list(map(without_whitespace, lines))
-    lengths = count_units(sentences.select(lines), options.unit, vocabulary)  # (N,)
-    return by_length(lengths, side=side, unit=options.unit, edges=buckets and buckets.edges)
+    return by_length(
+        count_units(sentences.select(lines), options.unit, vocabulary),
+        side=side,
+        unit=options.unit,
+        edges=buckets and buckets.edges,
+    )
 
 
 def _by_trees(

@@ -172,8 +172,12 @@ def _children(parse: Parse) -> IntArray:
 
 
 _DISTANCE = "distance: words from a word to its parent, without the root and without punctuation"
-_DEPTH = "depth: arcs from the root to the deepest word, without punctuation"
-DEPTH = TreeMeasure("tree depth", "arcs", depth, _DEPTH)
+DEPTH = TreeMeasure(
+    "tree depth",
+    "arcs",
+    depth,
+    "depth: arcs from the root to the deepest word, without punctuation",
+)
 MEAN_DISTANCE = TreeMeasure(
     "mean distance to the parent", "words", mean_distance, _DISTANCE, decimals=1
 )

@@ -72,8 +72,9 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     if other is not None:
         parses = inputs.parse_lines(other.with_arcs() if model_trees.with_arcs else other, lines)
         # a control would replace the trees of every parser by the same random trees
-        trees = find_model_trees(translator, lines, parses).before_control
-        conditions[inputs.name_parser(other)] = trees
+        conditions[inputs.name_parser(other)] = find_model_trees(
+            translator, lines, parses
+        ).before_control
     outcomes = measure(translator, model_trees, conditions, metric, outputs)
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     table = _table(outcomes, metric)

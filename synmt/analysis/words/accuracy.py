@@ -153,7 +153,6 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Texts = ()) -> 
     chosen = [group for group, words in enumerate(totals[:-1].tolist()) if words]
     if not groups.unit:
         chosen.sort(key=lambda group: (-totals[group], names[group]))
-    columns = [count_column("words"), share_column("share", name="share")]
     tables = []
     for measure in measures:
         results, samples = _results(counts, measure.title)
@@ -170,7 +169,7 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Texts = ()) -> 
         tables.append(
             results_table(
                 groups,
-                columns,
+                [count_column("words"), share_column("share", name="share")],
                 measure,
                 list(counts),
                 rows,

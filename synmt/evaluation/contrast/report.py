@@ -85,8 +85,9 @@ def judge_models(options: ContrastOptions) -> Report:
         if truncated := sum(decision.truncated for decision in decisions[name]):
             what = "too long for the model (filters.max_pieces), and scored in part"
             _logger.warning(f"{model}: {truncated:,} of {len(contrasts):,} pairs are {what}")
-    groups = groupings(contrasts).items()
-    shown = {by: members for by, members in groups if len(members) <= MOST_GROUPS}
+    shown = {
+        by: members for by, members in groupings(contrasts).items() if len(members) <= MOST_GROUPS
+    }
     pairs = [
         {
             **asdict(contrast),
