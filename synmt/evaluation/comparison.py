@@ -262,7 +262,7 @@ def _compare(
     """Compare a system with the first one; their scores on the resamples are (R, n) each."""
     tests, comparison, difference = plan.tests, None, result.value - base.value
     systems = base.seeds, result.seeds
-    several = len(base.seeds) > 1 and len(result.seeds) > 1
+    several = min(map(len, systems)) > 1
     if tests is None:
         tests = ("bootstrap", "randomization", *["seeds"] * several)
     p_values = dict[str, float | None]()

@@ -267,8 +267,11 @@ def head_table(heads: Heads, joined: HeadStatistics, words: Sequence[int], *, en
         shares = proportions(flags, np.repeat(np.arange(len(words)), words), len(words))
         for row, share in zip(rows, shares, strict=True):
             row[3:5] = share.value, share.interval
-    notes = ["previous word, next word, best offset: words whose parent is at this offset"]
-    return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
+    return Table(
+        columns=columns,
+        rows=rows,
+        notes=["previous word, next word, best offset: words whose parent is at this offset"],
+    ).without_empty_columns()
 
 
 def relation_table(heads: Heads, joined: HeadStatistics) -> Table:

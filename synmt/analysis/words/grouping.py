@@ -206,7 +206,7 @@ def by_trees(
     about the trees."""
     runs = list(map(Run, texts.run_folders))
     # the first run that has recorded its parser, else the first one
-    run = next((run for run in runs if run.info().get("parser")), runs[0] if runs else None)
+    run = next((run for run in runs if run.info().get("parser")), next(iter(runs), None))
     read = texts.first.as_read()
     to_label = [(texts.text(side), read.source if side == "source" else read.reference)]
     if side == "target":

@@ -111,9 +111,11 @@ def read_contrasts(names: Texts) -> ContrastSet:
                     identical.append(entry.where)
                     continue
                 labels = {"set": name} if len(names) > 1 else {}
-                for by, value in groups.items():
-                    if value not in (None, ""):
-                        labels[by] = _label(by, str(value))
+                labels |= {
+                    by: _label(by, str(value))
+                    for by, value in groups.items()
+                    if value not in (None, "")
+                }
                 contrasts.append(
                     Contrast(len(entries), entry.correct, incorrect, labels, entry.where)
                 )
