@@ -68,6 +68,6 @@ def _said(table: Table, row: _Row, place: int) -> str:
 
 def _where(table: Table, row: _Row) -> str:
     """Name a row by its words, each after the title of its column."""
-    titles = [column.title + " " if column.kind == "text" else "" for column in table.columns]
-    words = zip(titles, row, strict=True)
-    return ", ".join(title + value.removeprefix(title) for title, value in words if title)
+    cells = zip(table.columns, row, strict=True)
+    words = [(column.title + " ", value) for column, value in cells if column.kind == "text"]
+    return ", ".join(title + value.removeprefix(title) for title, value in words)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.analysis.options import CompareOptions, Paths, RobustnessOptions, SystemOptions
+from synmt.analysis.options import Paths, SystemOptions
 from synmt.arrays import Texts
 from synmt.errors import UsageError, adding_advice
 from synmt.evaluation.metrics import printable
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from synmt.analysis.forward_passes import ParsedText
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
-    from synmt.evaluation.metrics import MetricOptions
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.schema import Recipe
     from synmt.syntax.parse import Parse
@@ -40,8 +39,7 @@ def find_parser(recipe: Recipe, side: Side, model: str | None) -> StanzaParser:
     Stanza's default."""
     from synmt.training.tree_sources import make_parser, parser_section
 
-    section = parser_section(side)
-    do = f"Name a model with `--parser FOLDER`, or in the recipe, as `{section}.model`"
+    do = f"Name a model with `--parser FOLDER`, or in the recipe, as `{parser_section(side)}.model`"
     with adding_advice(do):
         return make_parser(recipe, side, model)
 
@@ -126,13 +124,6 @@ def describe_trees(translator: Translator, text: ParsedText) -> str:
     control = translator.reading.control
     changed = f"; the model reads {control.name} trees instead"
     return text.made_by + (", as the model reads it" if control.idle else changed)
-
-
-def scoring_options(
-    outputs: Outputs, options: SystemOptions | CompareOptions | RobustnessOptions
-) -> MetricOptions:
-    """Choose how to score: as the user says, else as the run's recipe does."""
-    return outputs.scoring.updated(tokenize=options.tokenize, lowercase=options.lowercase)
 
 
 _Members = tuple[Path, ...]
@@ -234,9 +225,11 @@ def _find_baseline(groups: Sequence[Group], baseline: Path, *, group_seeds: bool
         for group in groups
         if wanted == group[0] or (wanted == Path(group[0]).name and not is_there)
     ]
-    matches = matches or [group for group in groups if baseline.resolve() in _resolved(group[1])]
-    if not matches:
-        matches = group_paths([baseline], group_seeds=group_seeds)
+    matches = (
+        matches
+        or [group for group in groups if baseline.resolve() in _resolved(group[1])]
+        or group_paths([baseline], group_seeds=group_seeds)
+    )
     if len(matches) > 1:
         listed = ", ".join(printable(name) for name, _ in matches)
         raise UsageError(f"the baseline must be one system, not {listed}", where="--baseline")

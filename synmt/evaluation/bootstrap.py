@@ -68,7 +68,7 @@ def interval(values: DoubleArray) -> DoubleArray:
 
 def ratio_intervals(
     above: DoubleArray, below: DoubleArray, *, samples: int = SAMPLES, seed: int = SEED
-) -> list[tuple[float, float]]:
+) -> list[Interval]:
     """Compute the 95 % interval of the ratio of two sums over sentences, for each column: (N, G)
     both -> G intervals.
 
@@ -78,11 +78,8 @@ def ratio_intervals(
     ratios = []
     for times in resamples(len(above), samples=samples, seed=seed):
         over, under = times @ above, times @ below  # (R, G) both
-        ratios.append(
-            np.divide(over, under, out=np.full_like(under, np.nan), where=under > 0)
-        )  # (R, G)
-    low, high = interval(np.concatenate(ratios)).tolist()  # (G,) both
-    return list(zip(low, high, strict=True))
+        ratios.append(over / np.where(under > 0, under, np.nan))  # (R, G)
+    return list(map(Interval, *interval(np.concatenate(ratios)).tolist()))
 
 
 def sum_by_sentence(
@@ -99,11 +96,8 @@ def proportions(flags: BoolArray, sentence: IntArray, sentences: int) -> list[Pr
     -> G proportions."""
     right = sum_by_sentence(flags, sentence, sentences)  # (N, G)
     words = sum_by_sentence(np.ones_like(flags), sentence, sentences)  # (N, G)
-    intervals = ratio_intervals(right, words)
-    return [
-        Proportion(value, *ends)
-        for value, ends in zip(flags.mean(0).tolist(), intervals, strict=True)
-    ]
+    intervals = zip(*ratio_intervals(right, words), strict=True)
+    return list(map(Proportion, flags.mean(0).tolist(), *intervals))
 
 
 def wilson(hits: int, trials: int) -> Proportion:

@@ -135,8 +135,11 @@ class SystemComparison:
         """Yield each system with each of its seeds, and the scores of that seed by metric."""
         for index, system in enumerate(self.systems):
             for place, seed in enumerate(system.seeds):
-                found = self.results.items()
-                yield system, seed, {name: results[index].seeds[place] for name, results in found}
+                yield (
+                    system,
+                    seed,
+                    {name: found[index].seeds[place] for name, found in self.results.items()},
+                )
 
 
 def compare_systems(
@@ -170,12 +173,7 @@ def compare_systems(
             raise unknown_name("test", name, TESTS)
     plan = SignificancePlan(tests, samples or SAMPLES, samples or SWAPS, seed)
     first = read[0].seeds[0]
-    scoring = first.scoring.updated(
-        tokenize=options.tokenize,
-        lowercase=options.lowercase,
-        comet_model=options.comet_model,
-        beer_folder=options.beer_folder,
-    )
+    scoring = first.scoring.updated(options)
     warn_of_unspaced("the reference", first.reference, metrics, scoring.tokenize)
     by_name, results = {name: make_metric(name, scoring) for name in metrics}, {}
     with progress("scoring", len(by_name), "metrics") as advance:
@@ -189,11 +187,14 @@ def compare_systems(
 def score_outputs(metric: Metric, outputs: Outputs) -> Score:
     """Score translations; the statistics of each sentence are cached in the folder of their run, if
     they have one."""
-    folder = outputs.folder / "segments" if outputs.folder else None
     # learned metrics know no tokenized text
     source = outputs.raw_source or outputs.source or None
     return cached_score(
-        metric, outputs.hypothesis, outputs.reference, sources=source, folder=folder
+        metric,
+        outputs.hypothesis,
+        outputs.reference,
+        sources=source,
+        folder=outputs.folder and outputs.folder / "segments",
     )
 
 
@@ -209,15 +210,16 @@ def _read(
             "systems, references and sources must all be paths, or all be lists of lines"
         )
     if False in are_files:
-        in_memory = list[System]()
-        shared: tuple[list[str], list[str]] = list(sources or ()), list(references or ())
-        for number, lines in enumerate(systems, start=1):
-            name = f"system {number}"
-            in_memory.append(System(name, [Outputs(name, "", *shared, list(lines), path=name)]))
-        return in_memory
-    paths = [Path(text) for text in systems]
+        source, reference = list[str](sources or ()), list[str](references or ())
+        return [
+            System(
+                name := f"system {number}",
+                [Outputs(name, "", source, reference, list(lines), path=name)],
+            )
+            for number, lines in enumerate(systems, start=1)
+        ]
     found = read_groups(
-        group_paths(paths, group_seeds=options.group_seeds),
+        group_paths(list(map(Path, systems)), group_seeds=options.group_seeds),
         references=references and Path(references),
         source=sources and Path(sources),
         test=options.test_set,
@@ -234,9 +236,13 @@ def compare_scores(
     aggregate = systems[0][0].metric.aggregate
     results, resampled = [], []
     for seeds in systems:
-        statistics = [score.statistics for score in seeds]
         resampled.append(
-            bootstrap_scores(statistics, aggregate, samples=plan.resamples, seed=plan.seed)
+            bootstrap_scores(
+                [score.statistics for score in seeds],
+                aggregate,
+                samples=plan.resamples,
+                seed=plan.seed,
+            )
         )  # (R, n)
         means = resample_seeds(resampled[-1], np.random.default_rng(plan.seed))  # (R,)
         result = SystemResult(seeds, *interval(means).tolist())
@@ -256,7 +262,7 @@ def _compare(
     """Compare a system with the first one; their scores on the resamples are (R, n) each."""
     tests, comparison, difference = plan.tests, None, result.value - base.value
     systems = base.seeds, result.seeds
-    several = len(base.seeds) > 1 and len(result.seeds) > 1
+    several = min(map(len, systems)) > 1
     if tests is None:
         tests = ("bootstrap", "randomization", *["seeds"] * several)
     p_values = dict[str, float | None]()
@@ -270,13 +276,13 @@ def _compare(
                 first, second, base.seeds[0].metric.aggregate, samples=plan.swaps, seed=plan.seed
             )
         elif name == "seeds":
-            first, second = ([score.value for score in seeds] for seeds in systems)
-            p_values[name] = welch_test(first, second) if several else None
+            values = ([score.value for score in seeds] for seeds in systems)
+            p_values[name] = welch_test(*values) if several else None
         else:
             test = paired_t_test if name == "t" else kolmogorov_smirnov
-            first, second = (
+            of_segments = (
                 np.mean([score.metric.segment_scores(score.statistics) for score in seeds], axis=0)
                 for seeds in systems
-            )  # (N,) each
-            p_values[name] = test(first, second)
+            )  # (N,) both
+            p_values[name] = test(*of_segments)
     return replace(result, difference=difference, comparison=comparison, p_values=p_values)

@@ -19,7 +19,7 @@ from synmt.files.schemas import CostOfTest, LogLine
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
-from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Report, Table, count_column, text_column
 from synmt.run_folder import Run
 
 RunCost = Mapping[str, Any]
@@ -53,7 +53,9 @@ def run_cost(run: Run) -> RunCost:
         for path in sorted(run.folder.glob("tests/*/cost.json"))
     ]
     losses = [
-        (record["step"], record.get("loss")) for record in records if record["kind"] == "validation"
+        (record["step"], loss)
+        for record in records
+        if record["kind"] == "validation" and (loss := record.get("loss")) is not None
     ]
     seconds = _sum(steps, "seconds", share)
     spent, sentences = _sum(steps, "processor_seconds", share), _sum(tests, "sentences")
@@ -62,7 +64,7 @@ def run_cost(run: Run) -> RunCost:
     return {
         "weights": _count_parameters(run.weights),
         "steps": info.get("steps"),
-        "validation": [(step, loss) for step, loss in losses if loss is not None],
+        "validation": losses,
         "seconds": seconds,
         "seconds_per_100": _ratio(seconds, records[-1]["step"] / 100 if records else None),
         "processor_seconds": spent,
@@ -157,10 +159,14 @@ def cost_table(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Table:
     baseline, first = systems[0]
     best = [min((loss for _, loss in cost["validation"]), default=None) for cost in first]
     goal = _mean(best)
-    rows = list[list[Value]]()
-    for name, costs in systems:
-        means = [_mean([cost[column.name] for cost in costs]) for column in _COLUMNS]
-        rows.append([name, *means, _mean([_steps_to(goal, cost) for cost in costs])])
+    rows = [
+        [
+            name,
+            *(_mean([cost[column.name] for cost in costs]) for column in _COLUMNS),
+            _mean([_steps_to(goal, cost) for cost in costs]),
+        ]
+        for name, costs in systems
+    ]
     about = f"first validation with the lowest loss of {baseline} or a lower one"
     columns = [text_column("system"), *_COLUMNS, count_column("steps to loss", about=about)]
     return Table(columns=columns, rows=rows).without_empty_columns()
@@ -172,7 +178,6 @@ def _steps_to(goal: float | None, cost: RunCost) -> int | None:
     return next(reached, None)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _mean(values: Sequence[Any]) -> float | None:
     """Average values; None if one is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None
+    return None if None in values else sum(values) / len(values)

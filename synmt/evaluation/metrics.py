@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -143,10 +144,12 @@ class MetricOptions:
     beer_folder: Path | None = None
     on_tokens: bool = False
 
-    def updated(self, **options: Any) -> MetricOptions:
-        """Replace options by the values that are not None."""
+    def updated(self, record: Any) -> MetricOptions:
+        """Replace options by those fields of another record that have their names and are not
+        None."""
+        both = vars(self).keys() & vars(record)
         return replace(
-            self, **{name: value for name, value in options.items() if value is not None}
+            self, **{name: value for name in both if (value := getattr(record, name)) is not None}
         )
 
 
@@ -165,8 +168,12 @@ class Score:
     """The score of a text by one metric, and the statistics of its segments: (N, S)."""
 
     metric: Metric
-    value: float
     statistics: DoubleArray
+
+    @cached_property
+    def value(self) -> float:
+        """The score of all segments."""
+        return self.metric.aggregate(self.statistics.sum(0))
 
     @property
     def signature(self) -> str:
@@ -198,12 +205,7 @@ def score(
 ) -> Score:
     """Score the translations of a system by a metric."""
     check_texts(metric, hypotheses, references, sources)
-    return score_counted(metric, metric.statistics(hypotheses, references, sources))
-
-
-def score_counted(metric: Metric, statistics: DoubleArray) -> Score:
-    """Compute a score from the statistics of the segments: (N, S)."""
-    return Score(metric, metric.aggregate(statistics.sum(0)), statistics)
+    return Score(metric, metric.statistics(hypotheses, references, sources))
 
 
 def cached_score(
@@ -236,7 +238,7 @@ def cached_score(
         # a folder may be read-only
         with suppress(SynmtError, OSError):
             write_content(file, _head(identity, body) + b"\n" + body)
-    return score_counted(metric, statistics)
+    return Score(metric, statistics)
 
 
 def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
@@ -247,8 +249,8 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
         return None
     if head != _head(identity, body):
         return None
-    values = np.frombuffer(zlib.decompress(body), dtype=_STORED).reshape(segments, -1)  # (N, S)
-    return values.astype(float)
+    values = np.frombuffer(zlib.decompress(body), dtype=_STORED)
+    return values.reshape(segments, -1).astype(float)  # (N, S)
 
 
 def _head(identity: str, body: bytes) -> bytes:

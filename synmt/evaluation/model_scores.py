@@ -33,8 +33,11 @@ class ModelOptions:
     @property
     def loading(self) -> Values:
         """The arguments of `Translator.load`, which remote translators also get."""
-        names = ("device", "checkpoint", "parser", "batch_size")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {
+            name: value
+            for name in ("device", "checkpoint", "parser", "batch_size")
+            if (value := getattr(self, name)) is not None
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +87,15 @@ def pair_json(score: PairScore) -> Values:
 
 def summary_table(totals: Totals) -> Table:
     """Show the mean log-probability and the perplexities, and what is not in them."""
-    rows = [["log-probability by sentence", totals.pairs, totals.mean]]
-    rows += [
-        [f"perplexity by {unit}", count, totals.perplexity(unit)]
-        for unit, count in totals.units.items()
+    rows = [
+        ["log-probability by sentence", totals.pairs, totals.mean],
+        *(
+            [f"perplexity by {unit}", count, totals.perplexity(unit)]
+            for unit, count in totals.units.items()
+        ),
+        ["pieces that are not in the vocabulary", totals.unknown, None],
+        ["left out: no source, or a truncated target", totals.left_out, None],
     ]
-    rows.append(["pieces that are not in the vocabulary", totals.unknown, None])
-    rows.append(["left out: no source, or a truncated target", totals.left_out, None])
     return Table(
         columns=[text_column("summary"), count_column("number"), Column("value", digits=3)],
         rows=rows,

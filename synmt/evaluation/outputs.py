@@ -121,6 +121,7 @@ def tokens_folder(test: Path) -> Path:
 
 
 def _read_texts(folder: Path) -> _Texts:
-    names = ("reference", "source", "hypothesis")
-    reference, source, hypothesis = read_aligned([folder / f"{name}.txt" for name in names])
+    reference, source, hypothesis = read_aligned(
+        [folder / f"{name}.txt" for name in ("reference", "source", "hypothesis")]
+    )
     return source, reference, hypothesis

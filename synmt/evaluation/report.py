@@ -11,7 +11,7 @@ from synmt.evaluation.comparison import TESTS, SystemComparison
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.evaluation.significance import FEW_SEEDS, difference_columns
 from synmt.files.writing import write_output
-from synmt.reporting.values import Column, Report, Table, Value, text_column
+from synmt.reporting.values import Column, Report, Table, text_column
 from synmt.run_folder import Run
 
 
@@ -20,9 +20,12 @@ def score_report(comparison: SystemComparison, *, cost: bool) -> Report:
     there is any."""
     systems = comparison.systems
     parts, facts = [_score_table(comparison), _seed_table(comparison)], {}
-    runs = [(system.name, [seed.run for seed in system.seeds if seed.run]) for system in systems]
-    if cost and any(seeds for _, seeds in runs):
-        costs = [(name, [run_cost(Run(run)) for run in seeds]) for name, seeds in runs if seeds]
+    costs = [
+        (system.name, [run_cost(Run(seed.run)) for seed in system.seeds if seed.run])
+        for system in systems
+        if cost and any(seed.run for seed in system.seeds)
+    ]
+    if costs:
         facts["cost"] = dict(costs)
         parts.append(cost_table(costs))
     metrics = [results[0].seeds[0].metric for results in comparison.results.values()]
@@ -31,18 +34,28 @@ def score_report(comparison: SystemComparison, *, cost: bool) -> Report:
         f"{metric.title}: lower is better" for metric in metrics if not metric.higher_is_better
     ]
     sentences = len(systems[0].seeds[0].reference)
-    title = f"systems: {len(systems)}, sentences: {sentences:,}"
-    return Report(title=title, parts=parts, notes=notes, facts=facts)
+    return Report(
+        title=f"systems: {len(systems)}, sentences: {sentences:,}",
+        parts=parts,
+        notes=notes,
+        facts=facts,
+    )
 
 
 def _seed_table(comparison: SystemComparison) -> Table:
-    rows = list[list[Value]]()
     # BLEU-4 includes the components of BLEU-1
     details = max((results[0].seeds[0].details for results in comparison.results.values()), key=len)
-    for system, seed, scores in comparison.by_seed():
-        for score in scores.values():
-            row = [system.name, seed.path, score.metric.title, score.value]
-            rows.append([*row, *map(score.details.get, details)])
+    rows = [
+        [
+            system.name,
+            seed.path,
+            score.metric.title,
+            score.value,
+            *map(score.details.get, details),
+        ]
+        for system, seed, scores in comparison.by_seed()
+        for score in scores.values()
+    ]
     columns = [text_column("system"), text_column("seed"), text_column("metric")]
     columns += [Column(name.replace("_", " ")) for name in ("score", *details)]
     return Table(columns=columns, rows=rows, shared=2)
@@ -59,16 +72,24 @@ def _score_table(comparison: SystemComparison) -> Table:
         *difference_columns(systems[0].name, "bootstrap of the same resamples"),
         *(Column(f"{name} p", kind="p", about=about) for name, about in TESTS.items()),
     ]
-    sampling = f"{plan.resamples:,} resamples, {plan.swaps:,} permutations, seed {plan.seed}"
-    notes = [f"{sampling}; p-values are two-sided, and not corrected for their number"]
-    rows = []
-    for results in comparison.results.values():
-        metric = results[0].seeds[0].metric.title
-        for system, result in zip(systems, results, strict=True):
-            row = [system.name, metric, result.value, result.interval]
-            row.append(result.spread.deviation if len(result.seeds) > 1 else None)
-            row += [result.difference, result.comparison and result.comparison.interval]
-            rows.append([*row, *map(result.p_values.get, TESTS)])
+    notes = [
+        f"{plan.resamples:,} resamples, {plan.swaps:,} permutations, seed {plan.seed}; p-values "
+        "are two-sided, and not corrected for their number"
+    ]
+    rows = [
+        [
+            system.name,
+            result.seeds[0].metric.title,
+            result.value,
+            result.interval,
+            result.spread.deviation if len(result.seeds) > 1 else None,
+            result.difference,
+            result.comparison and result.comparison.interval,
+            *map(result.p_values.get, TESTS),
+        ]
+        for results in comparison.results.values()
+        for system, result in zip(systems, results, strict=True)
+    ]
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
 
@@ -96,9 +117,7 @@ def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
 def _sentence_rows(comparison: SystemComparison) -> Iterator[Values]:
     texts = []
     for system, seed, scores in comparison.by_seed():
-        names = {"system": system.name}
-        if len(system.seeds) > 1:
-            names["seed"] = seed.path
+        names = {"system": system.name} | ({"seed": seed.path} if len(system.seeds) > 1 else {})
         points = {
             name: score.metric.segment_scores(score.statistics).tolist()
             for name, score in scores.items()
@@ -108,8 +127,12 @@ def _sentence_rows(comparison: SystemComparison) -> Iterator[Values]:
     sources = first.raw_source or first.source
     for line, reference in enumerate(first.reference):
         source = {"source": sources[line]} if sources else {}
-        row = {"line": line + 1, **source, "reference": reference, "systems": []}
-        for names, lines, points in texts:
-            scores = {name: values[line] for name, values in points.items()}
-            row["systems"].append({**names, "translation": lines[line], "scores": scores})
-        yield row
+        systems = [
+            {
+                **names,
+                "translation": lines[line],
+                "scores": {name: values[line] for name, values in points.items()},
+            }
+            for names, lines, points in texts
+        ]
+        yield {"line": line + 1, **source, "reference": reference, "systems": systems}

@@ -39,10 +39,9 @@ class Ribes(MeanMetric):
     def score_segments(
         self, hypotheses: Texts, references: Texts, sources: Texts | None
     ) -> Sequence[float]:
-        pairs = zip(hypotheses, references, strict=True)
         return [
             100 * sentence_ribes(_words(hypothesis), _words(reference))
-            for hypothesis, reference in pairs
+            for hypothesis, reference in zip(hypotheses, references, strict=True)
         ]
 
 

@@ -125,8 +125,9 @@ class _Bleu(_Sacre):
         does."""
         inner = copy(self._inner)
         cast(BLEU, inner).effective_order = True
-        scores = [inner._compute_score_from_stats(row).score for row in statistics.tolist()]
-        return np.array(scores, dtype=float)
+        return np.array(
+            [inner._compute_score_from_stats(row).score for row in statistics.tolist()], dtype=float
+        )
 
 
 def tokenize_words(lines: Texts, tokenize: str) -> list[list[str]]:

@@ -132,9 +132,7 @@ def compare_on_resamples(
     scores = bootstrap_scores(
         [of_seed for seeds in systems for of_seed in seeds], aggregate, samples=samples
     )  # (R, M)
-    base, *others = np.split(
-        scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1
-    )  # (R, n) each
+    base, *others = np.split(scores, np.cumsum(list(map(len, systems)))[:-1], axis=1)  # (R, n) each
     means = [np.mean([aggregate(statistics.sum(0)) for statistics in seeds]) for seeds in systems]
     return [
         seeded_bootstrap(base, other, float(mean - means[0]))
@@ -165,11 +163,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Rejecting those below 0.05 rejects any true hypothesis with a probability of at most 5 %,
     however the comparisons depend on each other.
     """
-    adjusted, highest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+    order = np.argsort(p_values, kind="stable")  # (m,)
+    times = np.arange(len(order), 0, -1) * np.sort(p_values)  # (m,)
+    adjusted = np.maximum.accumulate(np.minimum(times, 1))  # (m,)
+    return adjusted[order.argsort()].tolist()
 
 
 def bootstrap_scores(
@@ -234,8 +231,9 @@ def swapped_differences(
     (samples,)."""
     # three seeds against two: six pairs, in which every seed of a system is equally frequent
     pairs = lcm(len(base), len(system))
-    first = np.hstack([base[pair % len(base)] for pair in range(pairs)])  # (N, M·S)
-    second = np.hstack([system[pair % len(system)] for pair in range(pairs)])  # (N, M·S)
+    first, second = (
+        np.hstack([seeds[pair % len(seeds)] for pair in range(pairs)]) for seeds in (base, system)
+    )  # (N, M·S) both
     both = first.sum(0) + second.sum(0)  # (M·S,)
     differences = []
     for coins in _toss_coins(len(first), samples=samples, seed=seed):

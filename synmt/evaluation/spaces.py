@@ -45,10 +45,10 @@ def warn_of_unspaced(
     if not looks_unspaced(lines):
         return
     what = f"{name} has no spaces between words"
-    if any(metric.startswith("bleu") for metric in metrics):
-        words = tokenize_words(lines, tokenize)
-        if looks_unspaced([" ".join(line) for line in words]):
-            _logger.warning(f"{what}; BLEU needs the tokenization {_FOR_SCRIPTS}")
+    if any(metric.startswith("bleu") for metric in metrics) and looks_unspaced(
+        [" ".join(words) for words in tokenize_words(lines, tokenize)]
+    ):
+        _logger.warning(f"{what}; BLEU needs the tokenization {_FOR_SCRIPTS}")
     if of_words := [metric for metric in metrics if metric in _METRICS_OF_WORDS]:
         _logger.warning(f"{what}; {', '.join(of_words)} would need them")
 

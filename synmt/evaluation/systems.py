@@ -67,9 +67,8 @@ def read_groups(
     test: the test set of the runs; by default `test`, else the first run's first by name.
     on: `text` or `tokens` of runs; by default as the first run's recipe says.
     """
-    members = [path for _, seeds in groups for path in seeds]
     runs = dict[Path, Outputs]()
-    for path in filter(Path.is_dir, members):
+    for path in [path for _, seeds in groups for path in seeds if path.is_dir()]:
         runs[path] = from_run(path, test, on=on)
         # all runs have the test set of the first one, and its text or its tokens
         test, on = runs[path].test, "tokens" if runs[path].scoring.on_tokens else "text"

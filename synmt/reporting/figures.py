@@ -126,8 +126,7 @@ def save_figure(draw: Callable[[], Figure], path: Path | None) -> None:
     check_plot(path)
     if path is None:
         return
-    drawn = rendered(draw, path.suffix.lstrip(".").lower())
-    write_content(path, drawn)
+    write_content(path, rendered(draw, path.suffix.lstrip(".").lower()))
 
 
 def rendered(draw: Callable[[], Figure], kind: str, least: float = 0) -> bytes:

@@ -62,8 +62,12 @@ def render(
 
 def remarks(reports: Mapping[str, Report]) -> list[str]:
     """List all that TSV has no place for: headings, explanations and texts."""
-    parts = (part for report in reports.values() for part in _lines_and_tables(report))
-    return [part for part in parts if isinstance(part, str)]
+    return [
+        part
+        for report in reports.values()
+        for part in _lines_and_tables(report)
+        if isinstance(part, str)
+    ]
 
 
 def _lines_and_tables(report: Report) -> Iterator[str | Table]:
@@ -82,13 +86,15 @@ def _lines_and_tables(report: Report) -> Iterator[str | Table]:
 def _for_papers(report: Report, kind: Format) -> str:
     """Write tables, with all other lines as comments of LaTeX, as paragraphs of Markdown, and
     nowhere in TSV."""
-    write = {"tsv": _tsv, "latex": _latex, "markdown": _markdown}[kind]
-    line = {"tsv": "", "latex": "% {}\n", "markdown": "{}\n\n"}[kind]
-    blocks = [
+    write, line = {
+        "tsv": (_tsv, ""),
+        "latex": (_latex, "% {}\n"),
+        "markdown": (_markdown, "{}\n\n"),
+    }[kind]
+    return "".join(
         write(part) + "\n" if isinstance(part, Table) else line.format(part)
         for part in _lines_and_tables(report)
-    ]
-    return "".join(blocks).removesuffix("\n")
+    ).removesuffix("\n")
 
 
 def _tsv(table: Table) -> str:
@@ -115,8 +121,8 @@ def _plain_text(value: Value) -> str:
 
 def _cells(table: Table) -> list[list[str]]:
     """Write the titles and the rows, each cell in one line."""
-    rows = [[column.title for column in table.columns], *shown_rows(table)]
-    return [[" ".join(cell.split()) for cell in row] for row in rows]
+    titles = [column.title for column in table.columns]
+    return [[" ".join(cell.split()) for cell in row] for row in (titles, *shown_rows(table))]
 
 
 def _markdown(table: Table) -> str:

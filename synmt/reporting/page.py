@@ -48,14 +48,15 @@ def page_of(
     recipes: texts to open below them, by the names of their runs.
     command: the command line that made them.
     """
-    parts = [part for report in reports for part in report.parts]
     runs = dict.fromkeys(run.resolve().name for report in reports for run in report.runs)
     of_runs = f" of {', '.join(runs)}" if runs else ""
     return template().render(
         title=f"Analyses{of_runs}" if len(reports) > 1 else reports[0].title,
         recipes=recipes,
         each=[section for report in reports for section in _sections(report)],
-        styles=dict.fromkeys(part.style for part in parts if isinstance(part, TextBlock)),
+        styles=dict.fromkeys(
+            part.style for report in reports for part in report.parts if isinstance(part, TextBlock)
+        ),
         command=command,
         made_by=f"Made by synmt {__version__} on {date.today().isoformat()}:",
     )
@@ -130,8 +131,9 @@ def _figure(figure: Figure) -> str:
 
     if not has_matplotlib():
         return paragraph(f"{figure.caption} (no figure: matplotlib is not installed)", faint=True)
-    svg = rendered(figure.draw, "svg", _WIDTH).decode("utf-8")
-    return picture(svg, caption=figure.caption, chart=True)
+    return picture(
+        rendered(figure.draw, "svg", _WIDTH).decode("utf-8"), caption=figure.caption, chart=True
+    )
 
 
 def picture(svg: str, *, caption: str, chart: bool = False) -> str:

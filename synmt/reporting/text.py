@@ -57,8 +57,9 @@ def _drawn(table: Table, width: int | None, bold: bool) -> str:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    style = "bold" if bold else ""
-    drawn = Drawn(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=style)
+    drawn = Drawn(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if bold else ""
+    )
     # rich would drop some control characters
     rows = [list(map(visible, row)) for row in shown_rows(table)]
     for place, column in enumerate(table.columns):

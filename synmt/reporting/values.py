@@ -8,7 +8,7 @@ from functools import partial
 from itertools import compress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from synmt.arrays import Texts, Values
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 Kind = Literal["text", "number", "share", "seconds", "bytes", "p"]
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """An interval of numbers, such as a confidence interval."""
 
     low: float
@@ -102,8 +101,7 @@ class Table(Shown):
     @property
     def places(self) -> dict[str, int]:
         """The number of each column, by its key in JSON."""
-        keys = [column.name or column.title for column in self.columns]
-        return {key: place for place, key in enumerate(keys)}
+        return {column.name or column.title: place for place, column in enumerate(self.columns)}
 
     def without_empty_columns(self) -> Table:
         """Leave out columns without any value."""
@@ -121,14 +119,17 @@ class Table(Shown):
 
     def as_json(self) -> Values:
         """Return plain values: one object for each row."""
-        rows = [dict(zip(self.places, map(plain, row), strict=True)) for row in self.rows]
-        return {"title": self.title, "rows": rows, "notes": self.explanations()}
+        return {
+            "title": self.title,
+            "rows": [dict(zip(self.places, map(plain, row), strict=True)) for row in self.rows],
+            "notes": self.explanations(),
+        }
 
 
 def plain(value: Value) -> Any:
     """Return a value as JSON has it: an interval is a list of two numbers."""
     if isinstance(value, Interval):
-        return [value.low, value.high]
+        return list(value)
     return value.value if isinstance(value, Written) else value
 
 

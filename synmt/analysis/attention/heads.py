@@ -86,15 +86,15 @@ def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> li
 
 def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Heads) -> Tensor:
     """Return the attention weights of S heads in a forward pass: (B, S, Tq, Tk)."""
-    if kind != "cross":
-        side = KINDS[kind].side
-        captured, memory = forward.captured, forward.memory
-        return torch.stack([head_weights(head, side, captured, memory) for head in heads], 1)
-    layers = forward.captured.cross
-    if heads[0].is_lstm:
-        [weights] = layers.values()
-        return weights
-    return torch.stack([head.of(layers[head.layer]) for head in heads], 1)
+    side, captured, memory = KINDS[kind].side, forward.captured, forward.memory
+    of_heads = [
+        # an LSTM attends to the source in layer 1
+        head.of(captured.cross[head.layer or 1])
+        if kind == "cross"
+        else head_weights(head, side, captured, memory)
+        for head in heads
+    ]
+    return torch.stack(of_heads, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,42 +126,45 @@ def read_map(
 ) -> AttentionMap:
     """Run the model over sentence `number` of a text, which has gold trees for content `target`."""
     this = slice(number - 1, number)
-    source, target = text.source[this], text.target[this] if text.target else None
-    trees, gold = text.model_trees[this] if text.model_trees else None, text.gold[this]
+    alone = replace(
+        text,
+        source=text.source[this],
+        target=text.target and text.target[this],
+        gold=text.gold[this],
+        model_trees=text.model_trees and text.model_trees[this],
+    )
     what = ("attention", "terms", "cross")
-    passes = list(run_forward(translator, source, target, trees, what=what))
-    if not passes or passes[0].sentences[0].dropped:
+    passes = run_forward(translator, alone.source, alone.target, alone.model_trees, what=what)
+    forward = next(passes, None)
+    if forward is None or forward.sentences[0].dropped:
         raise UsageError(
             "there is no such sentence, or it is empty or too long for the model",
             where=f"--sentence {number}",
             allowed=f"1 to {len(text.source):,}, of at most {translator.max_pieces} pieces",
         )
     spell = translator.source
-    ids = list(spell.encode(tagged(source[0], translator.task)).ids)
+    ids = spell.encode(tagged(alone.source[0], translator.task)).ids
     # among annotations, EOS has no parent
     rows = columns = spell.pieces(ids if kind == "parents" else [*ids, EOS])
-    if target:
+    if alone.target:
         spell = translator.target
-        ids = list(spell.encode(target[0]).ids)
+        ids = spell.encode(alone.target[0]).ids
         rows = spell.pieces([*ids, EOS] if kind == "cross" else [BOS, *ids])
         columns = columns if kind == "cross" else rows
     if content == "target":
-        alone = replace(text, source=source, target=target, gold=gold)
-        owners = owners_with_ends(translator, alone, passes[0].sentences[0])
+        owners = owners_with_ends(translator, alone, forward.sentences[0])
         # 1 at the parent of each piece, nan where the future is masked; the rows of BOS and EOS,
         # whose word is -1, are empty
-        square = len(owners), len(owners)
-        masked = np.triu(np.full(square, np.nan), 1) if text.side == "target" else 0.0
         learned, itself = owners[:, None] >= 0, np.eye(len(owners))  # (T, 1), (T, T)
-        signals = supervised_heads(translator.model, text.side, heads).items()
+        masked = np.triu(np.full_like(itself, np.nan), 1) if text.side == "target" else 0.0
         panels = {
-            head: torch.from_numpy(itself[signal.compute(gold[0], owners)] * learned + masked)
-            for head, signal in signals
+            head: torch.from_numpy(itself[signal.compute(alone.gold[0], owners)] * learned + masked)
+            for head, signal in supervised_heads(translator.model, text.side, heads).items()
         }
     elif content == "factor" or content == "bias":
-        panels = edits_of(passes[0].captured, KINDS[kind].side, content, heads)
+        panels = edits_of(forward.captured, KINDS[kind].side, content, heads)
     else:
-        weights = weights_of(passes[0], kind, heads)[0]  # (S, Tq, Tk)
+        weights = weights_of(forward, kind, heads)[0]  # (S, Tq, Tk)
         # after the pieces, a memory may have other places
         panels = dict(zip(heads, weights[:, : len(rows), : len(columns)], strict=True))
     arrays = {head: panel.cpu().double().numpy() for head, panel in panels.items()}
@@ -185,11 +188,12 @@ def edits_of(
     nothing are left out.
     """
     layers, neutral = (captured.factors, 1.0) if content == "factor" else (captured.biases, 0.0)
-    edits = {}
-    for head in heads:
-        edit = layers.get((side, head.layer))  # (1, H, Tq, Tk)
-        if edit is not None and bool((head.of(edit) != neutral).any()):
-            edits[head] = head.of(edit)[0]
+    of_heads = {
+        head: head.of(layers[side, head.layer])[0]  # (Tq, Tk)
+        for head in heads
+        if (side, head.layer) in layers
+    }
+    edits = {head: edit for head, edit in of_heads.items() if bool((edit != neutral).any())}
     if not edits:
         raise UsageError(
             f"no chosen head of the {side} has a {content} to show",

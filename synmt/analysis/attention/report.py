@@ -32,7 +32,7 @@ from synmt.evaluation.outputs import Outputs, from_run, the_test_set
 from synmt.model.capture import self_attention
 from synmt.model.heads import annotation_heads, supervised_heads
 from synmt.reporting.figures import GRID, check_plot, new_figure, save_figure
-from synmt.reporting.values import Figure, Part, Report
+from synmt.reporting.values import Figure, Report
 from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import without_breaks
@@ -69,8 +69,9 @@ def analyze_attention(options: AttentionOptions) -> Report:
     if not text.model_trees:
         inputs.check_recorded(translator, run.folder, "" if kind == "target" else "--parses")
     content: MapContent = options.what
-    lines = text.source, text.target
-    parse = partial(inputs.parse_text, translator, run, text.side, *lines, options.parser)
+    parse = partial(
+        inputs.parse_text, translator, run, text.side, text.source, text.target, options.parser
+    )
     if content == "target":
         supervised_heads(translator.model, text.side, heads)
         text = text if text.gold else parse()
@@ -81,24 +82,27 @@ def analyze_attention(options: AttentionOptions) -> Report:
     save_figure(draw_map, options.plot)
     if kind != "cross" and not text.gold:
         text = parse()
-    trees = inputs.describe_trees(translator, text)
     sentences, left_out = measure_heads(translator, heads, kind, text)
     joined = join(list(sentences.values()))
     words = [len(sentence.parents) for sentence in sentences.values()]
     table = head_table(heads, joined, words, ends=KINDS[kind].ends)
-    parts: list[Part] = [table]
-    if kind != "cross":
-        looks = "The share of words whose highest weight is on their parent"
-        parts = [range_in_words(table, "parent", looks), table, relation_table(heads, joined)]
-    caption = f"Sentence {options.sentence} ({KINDS[kind].lines})."
-    parts.append(Figure(draw=draw_map, caption=caption, title="Heat maps"))
+    looks = "The share of words whose highest weight is on their parent"
     counts = {"sentences": len(sentences), "pieces": len(joined.visible), "words": sum(words)}
     return Report(
         title=f"{outputs.system}: {KINDS[kind].name}",
-        parts=parts,
+        parts=[
+            range_in_words(table, "parent", looks),
+            table,
+            *([relation_table(heads, joined)] if kind != "cross" else []),
+            Figure(
+                draw=draw_map,
+                caption=f"Sentence {options.sentence} ({KINDS[kind].lines}).",
+                title="Heat maps",
+            ),
+        ],
         notes=[
             f"{KINDS[kind].lines} of {the_test_set(outputs.test)}",
-            *([f"trees: {trees}"] if kind != "cross" else []),
+            *([f"trees: {inputs.describe_trees(translator, text)}"] if kind != "cross" else []),
             ", ".join(f"{count:,} {name}" for name, count in counts.items()),
         ],
         facts={
@@ -143,13 +147,12 @@ def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind)
 
 
 def _map_facts(heat_map: AttentionMap) -> Values:
-    panels = {head.name: panel.round(6).tolist() for head, panel in heat_map.panels.items()}
     return {
         "what": heat_map.content,
         "sentence": heat_map.sentence,
         "rows": heat_map.rows,
         "columns": heat_map.columns,
-        "heads": panels,
+        "heads": {head.name: panel.round(6).tolist() for head, panel in heat_map.panels.items()},
     }
 
 

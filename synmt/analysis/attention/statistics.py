@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -120,8 +120,14 @@ def measure_heads(
         return measure_self_heads(inner, owners, gold, causal=kind == "target")
 
     lines = replace(text, target=None) if KINDS[kind].side == "source" else text
-    captured = ("cross",) if kind == "cross" else ("attention",)
-    return measure_text(translator, lines, "reading attention", read, measure, what=captured)
+    return measure_text(
+        translator,
+        lines,
+        "reading attention",
+        read,
+        measure,
+        what=("cross",) if kind == "cross" else ("attention",),
+    )
 
 
 def of_predicting_steps(weights: DoubleArray, heads: Heads) -> DoubleArray:
@@ -151,7 +157,7 @@ def measure_self_heads(
         entropy=entropies(weights[:, pieces]),
         visible=pieces + 1 if causal else np.full(len(pieces), len(owners)),
         no_word=weights[:, pieces][..., owners < 0].sum(-1),
-        relations=np.array([gold.relations[word] for word in counted.tolist()], dtype=np.str_),
+        relations=np.array(gold.relations, dtype=np.str_)[counted],
         parents=parents - counted,
         choices=choices[:, counted],
         parent_weights=words[:, counted, parents],
@@ -211,11 +217,8 @@ def join(sentences: Sequence[HeadStatistics]) -> HeadStatistics:
         raise SynmtError(
             "there are no sentences to measure: all are empty, or longer than the model takes"
         )
-    names = [field.name for field in fields(HeadStatistics)]
-    columns = [
-        np.concatenate([getattr(sentence, name) for sentence in sentences], -1) for name in names
-    ]
-    return HeadStatistics(*columns)
+    by_field = zip(*(vars(sentence).values() for sentence in sentences), strict=True)
+    return HeadStatistics(*(np.concatenate(arrays, -1) for arrays in by_field))
 
 
 def head_table(heads: Heads, joined: HeadStatistics, words: Sequence[int], *, ends: str) -> Table:
@@ -259,13 +262,16 @@ def head_table(heads: Heads, joined: HeadStatistics, words: Sequence[int], *, en
         best_offset, _ = usual_offset(joined.parents)
         offsets = {"previous word": -1, "next word": 1, "best offset": best_offset}
         rows += [[name, *[None] * 5, offset, None, None] for name, offset in offsets.items()]
-        at_offsets = [joined.parents == offset for offset in offsets.values()]
-        flags = np.stack([*joined.agrees, *at_offsets], axis=1)  # (M, S + 3)
+        at_offsets = joined.parents == np.array([*offsets.values()])[:, None]  # (3, M)
+        flags = np.vstack([joined.agrees, at_offsets]).T  # (M, S + 3)
         shares = proportions(flags, np.repeat(np.arange(len(words)), words), len(words))
         for row, share in zip(rows, shares, strict=True):
             row[3:5] = share.value, share.interval
-    notes = ["previous word, next word, best offset: words whose parent is at this offset"]
-    return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
+    return Table(
+        columns=columns,
+        rows=rows,
+        notes=["previous word, next word, best offset: words whose parent is at this offset"],
+    ).without_empty_columns()
 
 
 def relation_table(heads: Heads, joined: HeadStatistics) -> Table:

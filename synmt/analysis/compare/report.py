@@ -24,7 +24,7 @@ from synmt.analysis.compare.sentences import (
     word_spans,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails, find_words
-from synmt.analysis.inputs import read_translations, scoring_options
+from synmt.analysis.inputs import read_translations
 from synmt.analysis.options import CompareOptions
 from synmt.arrays import Values
 from synmt.decode.alignment import best_pairs
@@ -66,7 +66,7 @@ def analyze_compare(options: CompareOptions) -> Report:
         what = f"2 to {len(ascii_uppercase)} systems can be compared, not {len(systems)}"
         raise UsageError(what, where="--compare")
     outputs = [replace(system.seeds[0], system=system.name) for system in systems]
-    settings = scoring_options(outputs[0], options)
+    settings = outputs[0].scoring.updated(options)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
     scores, ranks = ([score_outputs(metric, system) for system in outputs] for metric in metrics)
     words = [system.as_read() for system in outputs]
@@ -86,9 +86,9 @@ def analyze_compare(options: CompareOptions) -> Report:
         return find_words(compared.sentences, runs, options.source, options.parser, raw=not same)
 
     def details_as_json() -> Values:
-        by_line = details().by_line.items()
-        sentences = [{"line": line, **words.as_json()} for line, words in by_line]
-        return {"parser": details().parser or None, "sentences": sentences}
+        words = details()
+        sentences = [{"line": line, **of_line.as_json()} for line, of_line in words.by_line.items()]
+        return {"parser": words.parser or None, "sentences": sentences}
 
     table = systems_table(compared)
     names, test = ", ".join(system.name for system in compared.systems), the_test_set(compared.test)
@@ -244,7 +244,6 @@ def draw_boxes(compared: ComparedSystems) -> Drawing:
         style = series_style(index) | {"markersize": 2, "alpha": 0.4, "label": system.name}
         points.plot(first.sentences, system.sentences, **style)
     points.axline((0, 0), slope=1, color=INK, linewidth=0.8)
-    points.set_xlabel(f"{compared.ranking.title}, {first.name}")
-    points.set_ylabel(compared.ranking.title)
+    points.set(xlabel=f"{compared.ranking.title}, {first.name}", ylabel=compared.ranking.title)
     points.legend()
     return drawing

@@ -120,14 +120,9 @@ def rank_differences(
     differences = compare_on_resamples(
         [[score.statistics] for score in scores], scores[0].metric.aggregate
     )
-    p_values = holm([difference.p_value for difference in differences])
-    against = [(None, None), *zip(differences, p_values, strict=True)]
-    systems = [
-        ComparedSystem(output.system, score.value, sentence_scores, difference, p_value, gain)
-        for output, score, sentence_scores, (difference, p_value), gain in zip(
-            outputs, scores, points, against, gains, strict=True
-        )
-    ]
+    names, values = [output.system for output in outputs], [score.value for score in scores]
+    against = [None, *differences], [None, *holm([other.p_value for other in differences])]
+    systems = list(map(ComparedSystem, names, values, points, *against, gains))
     sentences = [
         ComparedSentence(
             line=index + 1,
@@ -168,8 +163,7 @@ _WORD = regex.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 def word_spans(line: str) -> IntArray:
     """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W,
     2)."""
-    spans = [word.span() for word in _WORD.finditer(line)]
-    return int_pairs(spans)
+    return int_pairs([word.span() for word in _WORD.finditer(line)])
 
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
@@ -193,12 +187,11 @@ def classify_all(lines: Texts, reference: str) -> list[list[WordKind]]:
     A word of the first translation is the same if any other has it.
     """
     first, *others = lines
-    of_others = [classify_words(line, first, reference) for line in others]
     of_first = [classify_words(first, line, reference) for line in others]
     merged: list[WordKind] = [
         "same" if "same" in kinds else kinds[0] for kinds in zip(*of_first, strict=True)
     ]
-    return [merged, *of_others]
+    return [merged, *(classify_words(line, first, reference) for line in others)]
 
 
 def stretches(line: str, kinds: Texts) -> Iterator[tuple[str, str]]:

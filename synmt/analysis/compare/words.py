@@ -41,13 +41,16 @@ class SentenceWords:
 
     def as_json(self) -> Values:
         """Return the words, the tree and the alignments as plain values; missing ones are None."""
-        tree = None
-        if self.tree:
-            tree = {"relations": self.tree.relations, "tags": self.tree.tags}
-            tree["parents"] = self.tree.parents.tolist()
+        tree = self.tree
         return {
             "source_words": self.source_words.tolist(),
-            "tree": tree,
+            "tree": {
+                "relations": tree.relations,
+                "tags": tree.tags,
+                "parents": tree.parents.tolist(),
+            }
+            if tree
+            else None,
             "alignments": [
                 None if attention is None else best_pairs(attention)
                 for attention in self.attentions
@@ -96,10 +99,15 @@ def find_words(
     spans = [
         tree.spans if tree else word_spans(line) for tree, line in zip(trees, lines, strict=True)
     ]
-    attentions = []
-    for place, folder in enumerate(runs):
-        targets = [sentence.translations[place] for sentence in sentences]
-        attentions.append(_align(None if raw else folder, lines, targets, spans))
+    attentions = [
+        _align(
+            None if raw else folder,
+            lines,
+            [sentence.translations[place] for sentence in sentences],
+            spans,
+        )
+        for place, folder in enumerate(runs)
+    ]
     words = map(SentenceWords, trees, spans, zip(*attentions, strict=True))
     return WordDetails(
         {
@@ -115,8 +123,10 @@ def _align(
 ) -> Attentions:
     if run is not None:
         try:
-            places = source_words, [word_spans(line) for line in targets]
-            return word_attention(Translator.load(run), sources, targets, *places)
+            target_words = list(map(word_spans, targets))
+            return word_attention(
+                Translator.load(run), sources, targets, source_words, target_words
+            )
         except SynmtError as error:
             # for example, the model reads trees and its run does not record their parser
             _logger.info("no alignments of %s: %s", run.name, error)
@@ -140,6 +150,8 @@ def word_attention(
     for forward in run_forward(translator, sources, targets, what=("cross",)):
         weights = attention_to_source(forward.captured.cross)  # (B, T, S)
         for sentence, row in zip(forward.sentences, weights, strict=True):
-            words = source_words[sentence.index], target_words[sentence.index]
-            attentions[sentence.index] = word_weights(row, sentence.target, sentence.source, *words)
+            line = sentence.index
+            attentions[line] = word_weights(
+                row, sentence.target, sentence.source, source_words[line], target_words[line]
+            )
     return attentions

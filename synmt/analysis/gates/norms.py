@@ -39,7 +39,6 @@ from synmt.evaluation.bootstrap import ratio_intervals, sum_by_sentence
 from synmt.model.lstm import Gate
 from synmt.reporting.values import (
     Column,
-    Interval,
     Table,
     count_column,
     share_column,
@@ -99,10 +98,9 @@ def read_gates(translator: Translator, text: ParsedText) -> tuple[list[GatedSent
 
     def measure(sentence: SentencePass, norms: DoubleArray) -> GatedSentence:
         assert text.target is not None
-        lines = text.source[sentence.index], text.target[sentence.index]
-        parse = text.gold[sentence.index]
+        line, parse = sentence.index, text.gold[sentence.index]
         of_words = word_norms(norms[: len(sentence.target)], sentence.target, parse.spans)  # (W,)
-        return GatedSentence(sentence.index + 1, *lines, parse, of_words)
+        return GatedSentence(line + 1, text.source[line], text.target[line], parse, of_words)
 
     by_sentence, left_out = measure_text(translator, text, "reading gates", read, measure)
     return list(by_sentence.values()), left_out
@@ -157,11 +155,20 @@ def tag_table(sentences: Sequence[GatedSentence], notes: Texts = ()) -> Table:
         highest, expected = float(firsts[:, number].mean()), float(chances[:, number].mean())
         others = unpunctuated.tags == names[number]
         chance = sum(unpunctuated.chance[others].tolist())
-        row = [str(names[number]), len(norms), len(norms) / len(words.tags)]
-        row += [float(norms.mean()), float(norms.std()), highest, expected, highest / expected]
-        row += [Interval(*interval)]
-        row += [sum(unpunctuated.highest[others].tolist()) / chance if chance else None]
-        rows.append(row)
+        rows.append(
+            [
+                str(names[number]),
+                len(norms),
+                len(norms) / len(words.tags),
+                float(norms.mean()),
+                float(norms.std()),
+                highest,
+                expected,
+                highest / expected,
+                interval,
+                sum(unpunctuated.highest[others].tolist()) / chance if chance else None,
+            ]
+        )
     rows.sort(key=lambda row: -row[7])
     columns = [
         text_column("tag"),

@@ -11,7 +11,6 @@ import numpy as np
 
 from synmt.analysis import inputs
 from synmt.analysis.answers import range_in_words
-from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.gates.norms import (
     GatedSentence,
     check_gates,
@@ -42,21 +41,19 @@ def analyze_gates(options: GateOptions) -> Report:
     translator = Translator.load(run)
     check_gates(translator, str(run.folder))
     inputs.check_recorded(translator, run.folder)
-    parser = inputs.find_parser(recipe, "target", options.parser)
-    tagger = inputs.name_parser(parser)
-    parses = inputs.parse_lines(parser, outputs.reference)
-    text = ParsedText("target", outputs.source, outputs.reference, parses)
+    text = inputs.parse_text(
+        translator, run, "target", outputs.source, outputs.reference, options.parser
+    )
     sentences, left_out = read_gates(translator, text)
     notes = [
         "a word of several pieces has their mean; the target is the reference, which the model is "
         "forced to produce",
-        f"tags: {tagger}",
+        f"tags: {text.made_by}",
     ]
     table = tag_table(sentences, notes)
     draw = partial(draw_gates, table.rows, system=outputs.system)
     save_figure(draw, options.plot)
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
-    html = words_as_html(sentences, recipe.source, recipe.target)
     return Report(
         title=f"{outputs.system} on {the_test_set(outputs.test)}: gates of target words",
         parts=[
@@ -65,7 +62,11 @@ def analyze_gates(options: GateOptions) -> Report:
             ),
             table,
             Figure(draw=draw, caption=caption),
-            TextBlock(title="Gates word by word", html=html, style=_STYLE),
+            TextBlock(
+                title="Gates word by word",
+                html=words_as_html(sentences, recipe.source, recipe.target),
+                style=_STYLE,
+            ),
         ],
         facts={"left_out": left_out, **gate_facts(sentences)},
         runs=(run.folder,),
@@ -75,19 +76,17 @@ def analyze_gates(options: GateOptions) -> Report:
 def gate_facts(sentences: Sequence[GatedSentence]) -> Values:
     """Return the norms of all words, their mean and their standard deviation."""
     words = gated_words(sentences)
-    lines = []
-    for sentence in sentences:
-        norms = [None if np.isnan(norm) else norm for norm in sentence.norms.tolist()]
-        lines.append(
-            {
-                "line": sentence.line,
-                "source": sentence.source,
-                "target": sentence.target,
-                "words": sentence.parse.words,
-                "tags": sentence.tags,
-                "norms": norms,
-            }
-        )
+    lines = [
+        {
+            "line": sentence.line,
+            "source": sentence.source,
+            "target": sentence.target,
+            "words": sentence.parse.words,
+            "tags": sentence.tags,
+            "norms": [None if np.isnan(norm) else norm for norm in sentence.norms.tolist()],
+        }
+        for sentence in sentences
+    ]
     return {
         "sentences": int(words.sentences[-1]) + 1,
         "words": len(words.norms),
@@ -109,8 +108,10 @@ def draw_gates(rows: Sequence[Sequence[Any]], *, system: str) -> Drawing:
             axes.plot(unpunctuated, place, "D", color=OTHER, fillstyle="none")
     axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.invert_yaxis()
-    axes.set_xlabel("Highest gate: times as often as by chance (95 % interval; ◇: no punctuation)")
-    axes.set_ylabel("Part of speech")
+    axes.set(
+        xlabel="Highest gate: times as often as by chance (95 % interval; ◇: no punctuation)",
+        ylabel="Part of speech",
+    )
     axes.set_title(system, loc="left", wrap=True)
     return figure
 
@@ -122,9 +123,11 @@ def words_as_html(
     figure 4); source, target: the codes of the languages."""
     from jinja2 import Template
 
-    first = [(sentence, list(_words(sentence))) for sentence in sentences[:shown]]
-    page = Template(_BODY, autoescape=True)
-    return page.render(sentences=first, source=source, target=target)
+    return Template(_BODY, autoescape=True).render(
+        sentences=[(sentence, list(_words(sentence))) for sentence in sentences[:shown]],
+        source=source,
+        target=target,
+    )
 
 
 def _words(sentence: GatedSentence) -> Iterator[tuple[str, str, float, str]]:

@@ -208,9 +208,8 @@ def read_labels(path: str | Path, sentences: int) -> Labels:
 def group_by_labels(labels: Labels, chosen: Texts, sizes: IntArray) -> list[Grouping]:
     """Group sentences by each of the chosen labels, or by all that have few enough values; sizes:
     (N,)."""
-    many = [name for name, values in labels.items() if len(set(values)) > TOO_MANY_VALUES]
-    names = chosen or [name for name in labels if name not in many]
-    return [by_label(name, _values_of(labels, name), sizes) for name in names]
+    few = [name for name, values in labels.items() if len(set(values)) <= TOO_MANY_VALUES]
+    return [by_label(name, _values_of(labels, name), sizes) for name in chosen or few]
 
 
 def by_label(name: str, values: Texts, sizes: IntArray) -> Grouping:

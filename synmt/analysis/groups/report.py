@@ -22,9 +22,15 @@ from synmt.analysis.groups.grouping import (
     parse_buckets,
     read_labels,
 )
-from synmt.analysis.groups.results import CAPTION, SentenceScores, collect, draw_results, tabulate
+from synmt.analysis.groups.results import (
+    SentenceScores,
+    collect,
+    draw_results,
+    tabulate,
+    with_figures,
+)
 from synmt.analysis.groups.trees import asks_for_trees, group_by_trees, parse_side
-from synmt.analysis.inputs import Translations, read_systems, scoring_options
+from synmt.analysis.inputs import Translations, read_systems
 from synmt.analysis.options import GroupOptions
 from synmt.arrays import BoolArray, Side
 from synmt.errors import UsageError
@@ -32,9 +38,8 @@ from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.figures import check_plot, save_figure
-from synmt.reporting.values import Figure, Part, Report, Table
+from synmt.reporting.values import Report
 from synmt.run_folder import Run
-from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import without_whitespace
 
 _T = TypeVar("_T")
@@ -52,37 +57,41 @@ def analyze_groups(options: GroupOptions) -> Report:
     if options.where:
         chosen = choose_sentences(labels, options.where)
     sentences = _Sentences(main, chosen)
-    scoring = scoring_options(main, options)
+    scoring = main.scoring.updated(options)
     metric = make_metric(options.metric, scoring)
-    groupings, trees = list[Grouping](), ""
     # slow parsing comes after everything that may fail
     labelled = _by_labels(options, sentences, labels) if options.by_label else []
-    if options.by_length:
-        groupings.append(_by_length(options, sentences, buckets))
-    if asks_for_trees(options):
-        of_trees, trees = _by_trees(options, sentences, buckets)
-        groupings += of_trees
-    groupings += labelled
+    lengths = [_by_length(options, sentences, buckets)] if options.by_length else []
+    asked = asks_for_trees(options)
+    of_trees, trees = _by_trees(options, sentences, buckets) if asked else ([], "")
 
     def scores_of(outputs: Outputs) -> SentenceScores:
-        score = score_outputs(metric, outputs)
-        scores = collect(score, outputs.hypothesis, outputs.reference, lowercase=scoring.lowercase)
-        return scores.select(chosen)
+        return collect(
+            score_outputs(metric, outputs),
+            outputs.hypothesis,
+            outputs.reference,
+            lowercase=scoring.lowercase,
+        ).select(chosen)
 
     systems = {system.name: list(map(scores_of, system.seeds)) for system in translations.systems}
-    parts, tables = list[Part](), list[Table]()
-    for grouping in groupings:
-        notes = [grouping.about, f"trees: {trees}"] if grouping.about else []
-        table = tabulate(grouping, systems, notes=notes)
-        tables.append(table)
-        parts += [table, Figure(draw=partial(draw_results, [table]), caption=CAPTION)]
+    tables = [
+        tabulate(
+            grouping,
+            systems,
+            notes=[grouping.about, f"trees: {trees}"] if grouping.about else [],
+        )
+        for grouping in [*lengths, *of_trees, *labelled]
+    ]
     save_figure(partial(draw_results, tables), options.plot)
     names = ", ".join(f"{name} (seeds: {len(seeds)})" for name, seeds in systems.items())
     test = f" on {the_test_set(main.test)}" if main.test else ""
     where = f", where {' and '.join(options.where)}" if options.where else ""
     return Report(
         title=names + test + where,
-        parts=[differences_in_words(tables, next(iter(systems))), *parts],
+        parts=[
+            differences_in_words(tables, next(iter(systems))),
+            *with_figures([[table] for table in tables]),
+        ],
         notes=[metric.label],
         runs=translations.runs,
     )
@@ -148,8 +157,12 @@ def _by_length(options: GroupOptions, sentences: _Sentences, buckets: Buckets | 
     if options.unit == "characters" and main.scoring.on_tokens:
         # there is no raw text, and the spaces between words are no characters
         lines = list(map(without_whitespace, lines))
-    lengths = count_units(sentences.select(lines), options.unit, vocabulary)  # (N,)
-    return by_length(lengths, side=side, unit=options.unit, edges=buckets and buckets.edges)
+    return by_length(
+        count_units(sentences.select(lines), options.unit, vocabulary),
+        side=side,
+        unit=options.unit,
+        edges=buckets and buckets.edges,
+    )
 
 
 def _by_trees(
@@ -158,11 +171,8 @@ def _by_trees(
     """Group sentences by the trees of a file or of a parser; returns where they come from, too."""
     side = options.side or "source"
     lines = sentences.lines(side)
-    if options.parses:
-        parses, trees = list(read_parses(options.parses, lines)), options.parses.name
-    else:
-        run = Run(sentences.outputs.run) if sentences.outputs.run else None
-        [parses], trees = parse_side(options, run, [lines], side=side, arcs=options.by_entropy)
+    run = Run(sentences.outputs.run) if sentences.outputs.run else None
+    [parses], trees = parse_side(options, run, [lines], side=side, arcs=options.by_entropy)
     # the buckets of a paper are for lengths
     edges = buckets.edges if buckets and not buckets.of_paper else None
     return group_by_trees(options, sentences.select(parses), side=side, edges=edges), trees

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from synmt.analysis.groups.grouping import Grouping, Groups
 from synmt.arrays import BoolArray, Texts
 from synmt.evaluation.bootstrap import SAMPLES, SEED
-from synmt.evaluation.metrics import Score, score_counted
+from synmt.evaluation.metrics import Score
 from synmt.evaluation.significance import (
     FEW_SEEDS,
     Comparison,
@@ -28,11 +29,21 @@ from synmt.evaluation.significance import (
 )
 from synmt.reporting.figures import INK, new_figure, series_style
 from synmt.reporting.progress import progress
-from synmt.reporting.values import Column, Interval, Table, count_column, share_column, text_column
+from synmt.reporting.values import (
+    Column,
+    Figure,
+    Interval,
+    Part,
+    Table,
+    count_column,
+    share_column,
+    text_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import SubFigure
 
 FEW_SENTENCES = 10
 """A smaller group gets no interval: its resamples are too similar to show any uncertainty."""
@@ -97,12 +108,15 @@ def results_table(
         base = group.results[0]
         for name, result in zip(systems, group.results, strict=True):
             row = [group.name, *group.sizes, name, result.exact, result.value, result.interval]
-            row.append(spread(result.seeds).deviation if len(result.seeds) > 1 else None)
-            row.append(None if result is base else result.value - base.value)
-            if result.comparison:
-                row += [result.comparison.interval, next(corrected)]
-            else:
-                row += [None, None]
+            row += [
+                spread(result.seeds).deviation if len(result.seeds) > 1 else None,
+                None if result is base else result.value - base.value,
+                *(
+                    [result.comparison.interval, next(corrected)]
+                    if result.comparison
+                    else [None] * 2
+                ),
+            ]
             rows.append([None if isinstance(cell, float) and isnan(cell) else cell for cell in row])
     resampled = (
         f"bootstrap of sentences and seeds (Koehn, 2004), {samples:,} resamples, seed {SEED}, for "
@@ -126,8 +140,9 @@ def results_table(
         Column("p (Holm)", kind="p", about=corrected_for, name="holm_p"),
     ]
     title, shared = f"{measure.title} by {grouping.by}", 1 + len(sizes)
-    table = Table(title=title, columns=columns, rows=rows, shared=shared, notes=notes)
-    return table.without_empty_columns()
+    return Table(
+        title=title, columns=columns, rows=rows, shared=shared, notes=notes
+    ).without_empty_columns()
 
 
 @dataclass(frozen=True)
@@ -141,7 +156,7 @@ class SentenceScores:
     def select(self, members: BoolArray) -> SentenceScores:
         """Keep some of the sentences: (N,)."""
         return SentenceScores(
-            score_counted(self.score.metric, self.score.statistics[members]), self.exact[members]
+            Score(self.score.metric, self.score.statistics[members]), self.exact[members]
         )
 
 
@@ -168,8 +183,10 @@ def collect(
 
 def tabulate(grouping: Grouping, systems: Scores, *, notes: Texts = ()) -> Table:
     """Score every group for each system, and compare each system with the first."""
-    all_sentences = np.ones(len(grouping.sizes), dtype=bool)
-    groups = [*zip(grouping.names, grouping.members, strict=True), ("all", all_sentences)]
+    groups = [
+        *zip(grouping.names, grouping.members, strict=True),
+        ("all", np.ones(len(grouping.sizes), dtype=bool)),
+    ]
     tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
     samples = max(SAMPLES, SAMPLES_EACH * tested)
     text, rows = max(int(grouping.sizes.sum()), 1), []
@@ -186,11 +203,10 @@ def tabulate(grouping: Grouping, systems: Scores, *, notes: Texts = ()) -> Table
         share_column("share", name="share", about="share of the sentences"),
         share_column(f"share of {grouping.counted}", name="text_share"),
     ]
-    about = "" if metric.higher_is_better else "lower is better"
     return results_table(
         grouping,
         columns,
-        Column(metric.title, about=about),
+        Column(metric.title, about="" if metric.higher_is_better else "lower is better"),
         list(systems),
         rows,
         samples=samples,
@@ -205,28 +221,44 @@ def _score_group(members: BoolArray, systems: Scores, samples: int) -> list[Resu
     chosen = [[seed.select(members) for seed in seeds] for seeds in systems.values()]
     comparisons: list[Comparison | None] = [None] * len(chosen)
     if count >= FEW_SENTENCES and len(chosen) > 1:
-        statistics = [[seed.score.statistics for seed in seeds] for seeds in chosen]
-        aggregate = chosen[0][0].score.metric.aggregate
-        comparisons[1:] = compare_on_resamples(statistics, aggregate, samples=samples)
-    results = []
-    for seeds, comparison in zip(chosen, comparisons, strict=True):
-        exact = float(np.mean([seed.exact.mean() for seed in seeds]))
-        values = [seed.score.value for seed in seeds]
-        results.append(Result(values, comparison=comparison, exact=exact))
-    return results
+        comparisons[1:] = compare_on_resamples(
+            [[seed.score.statistics for seed in seeds] for seeds in chosen],
+            chosen[0][0].score.metric.aggregate,
+            samples=samples,
+        )
+    return [
+        Result(
+            [seed.score.value for seed in seeds],
+            comparison=comparison,
+            exact=float(np.mean([seed.exact.mean() for seed in seeds])),
+        )
+        for seeds, comparison in zip(chosen, comparisons, strict=True)
+    ]
 
 
 Rows = Sequence[Mapping[str, Any]]
 """The rows of a table, as JSON has them."""
 
-CAPTION = "Results, differences from the first system with 95 % intervals, and shares of the data."
+_CAPTION = "Results, differences from the first system with 95 % intervals, and shares of the data."
 """What the panels show."""
 
 _BETWEEN = 0.1
 """Distance between the marks of two systems, where that between two groups is 1."""
 
 
-def draw_results(tables: Sequence[Table]) -> Figure:
+def with_figures(tables: Sequence[Sequence[Table]]) -> list[Part]:
+    """Put a figure of the first table below the tables of each grouping."""
+    return [
+        part
+        for of_grouping in tables
+        for part in (
+            *of_grouping,
+            Figure(draw=partial(draw_results, of_grouping[:1]), caption=_CAPTION),
+        )
+    ]
+
+
+def draw_results(tables: Sequence[Table]) -> Drawing:
     """Draw the panels of each table of `results_table`, one table below the other.
 
     After figure 2 of Bugliarello & Okazaki (2020), which has differences and shares.
@@ -246,6 +278,7 @@ def _draw_table(part: SubFigure, table: Table) -> None:
     # the last group is all of the data
     rows = rows[: -len(names)]
     panels = part.subplots(3 if len(names) > 1 else 2, 1, sharex=True)
+    bars = panels[-1]
     for index, name in enumerate(names):
         style = series_style(index) | {"label": name}
         rows_of_system, offset = rows[index :: len(names)], index * _BETWEEN
@@ -253,19 +286,15 @@ def _draw_table(part: SubFigure, table: Table) -> None:
         if index:
             _draw_marks(panels[1], rows_of_system, "difference", "interval", offset, style)
     part.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left")
-    panels[0].set_ylabel(
-        "".join(column.title for column in table.columns if column.name == "value")
-    )
+    panels[0].set_ylabel(table.columns[table.places["value"]].title)
     if len(names) > 1:
         panels[1].axhline(0, color=INK, linewidth=0.8)
         panels[1].set_ylabel("difference")
     groups = rows[:: len(names)]
-    shares = [100 * row[share.name] for row in groups]
-    panels[-1].bar(range(len(groups)), shares, color="#8C8C8C")
-    panels[-1].set_ylabel(f"{share.title} (%)")
-    panels[-1].set_xlabel(group.title)
+    bars.bar(range(len(groups)), [100 * row[share.name] for row in groups], color="#8C8C8C")
+    bars.set(ylabel=f"{share.title} (%)", xlabel=group.title)
     labels = [row["group"] for row in groups]
-    panels[-1].set_xticks(range(len(groups)), labels, rotation=30, ha="right")
+    bars.set_xticks(range(len(groups)), labels, rotation=30, ha="right")
 
 
 def _draw_marks(

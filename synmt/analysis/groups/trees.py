@@ -39,6 +39,7 @@ from synmt.analysis.inputs import (
 from synmt.analysis.options import GroupOptions, SystemOptions
 from synmt.arrays import IntArray, Side, Texts, int_array
 from synmt.syntax.arcs import without_arcs
+from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors, depths, not_punctuation
@@ -52,9 +53,13 @@ def group_by_trees(
     options: GroupOptions, parses: Trees, *, side: Side, edges: Edges | None
 ) -> list[Grouping]:
     """Make the groupings by trees that the options choose."""
-    chosen = [_MEASURES[name] for name in _MEASURES if getattr(options, name)]
-    groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chain(*chosen)]
-    return groupings + [by_relation(parses, side=side)] * options.by_relation
+    groupings = [
+        by_measure(measure, parses, side=side, edges=edges)
+        for name, measures in _MEASURES.items()
+        if getattr(options, name)
+        for measure in measures
+    ]
+    return [*groupings, by_relation(parses, side=side)] if options.by_relation else groupings
 
 
 def asks_for_trees(options: GroupOptions) -> bool:
@@ -96,9 +101,8 @@ def by_relation(parses: Trees, *, side: Side = "source") -> Grouping:
     sets = [{*parse.relations, *map(base_name, parse.relations)} - {"root"} for parse in parses]
     counts = Counter(chain.from_iterable(sets))
     names = sorted(counts, key=lambda name: (-counts[name], name))
-    members = np.zeros((len(names), len(parses)), dtype=bool)  # (G, N)
-    for row, name in enumerate(names):
-        members[row] = [name in relations for relations in sets]
+    rows = [[name in relations for relations in sets] for name in names]
+    members = np.array(rows, dtype=bool).reshape(len(names), len(parses))  # (G, N)
     by, about = f"{side} relation", "relation: sentences with it or one of its subtypes"
     return Grouping(by, "", names, members, _lengths(parses), about=about)
 
@@ -168,8 +172,12 @@ def _children(parse: Parse) -> IntArray:
 
 
 _DISTANCE = "distance: words from a word to its parent, without the root and without punctuation"
-_DEPTH = "depth: arcs from the root to the deepest word, without punctuation"
-DEPTH = TreeMeasure("tree depth", "arcs", depth, _DEPTH)
+DEPTH = TreeMeasure(
+    "tree depth",
+    "arcs",
+    depth,
+    "depth: arcs from the root to the deepest word, without punctuation",
+)
 MEAN_DISTANCE = TreeMeasure(
     "mean distance to the parent", "words", mean_distance, _DISTANCE, decimals=1
 )
@@ -214,14 +222,22 @@ def parse_side(
     side: Side,
     arcs: bool = False,
 ) -> tuple[list[list[Parse]], str]:
-    """Parse texts of one side of a run's test set, or of files, and name the parser.
+    """Find the trees of texts of one side, and say where they come from: those of the first text
+    from the file that the user gave, all others from a parser.
 
     arcs: with probabilities of arcs.
     """
-    file = options.source if side == "source" else options.references
-    parser = find_side_parser(options.parser, run, side, file)
-    parser = parser.with_arcs() if arcs else parser
-    return [parse_lines(parser, lines) for lines in texts], name_parser(parser)
+    parses, names = list[list[Parse]](), list[str]()
+    if options.parses:
+        parses.append(list(read_parses(options.parses, texts[0])))
+        names.append(options.parses.name)
+    if unparsed := texts[len(parses) :]:
+        file = options.source if side == "source" else options.references
+        parser = find_side_parser(options.parser, run, side, file)
+        parser = parser.with_arcs() if arcs else parser
+        parses += [parse_lines(parser, lines) for lines in unparsed]
+        names.append(name_parser(parser))
+    return parses, ", ".join(names)
 
 
 def find_side_parser(

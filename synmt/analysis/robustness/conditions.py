@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import ne
 from pathlib import Path
 from typing import get_args
 
@@ -124,21 +125,20 @@ def make_conditions(
         same_chains = kind in ("left", "right") and model_trees.control.name == kind
         if kind != "none" and not same_chains and Control(kind, seed=seed) != model_trees.control:
             controls[kind] = Control(kind, seed=seed)
-    conditions = {
-        "own"
-        if model_trees.control.idle
-        else f"own ({model_trees.control.name})": model_trees.trees
+    others = {
+        name: list(map(control.apply, original, model_trees.keys))
+        for name, control in controls.items()
     }
-    for name, control in controls.items():
-        conditions[name] = list(map(control.apply, original, model_trees.keys))
-    return {**conditions, "flat": flat}
+    own = "own" if model_trees.control.idle else f"own ({model_trees.control.name})"
+    return {own: model_trees.trees, **others, "flat": flat}
 
 
 def attachment_score(originals: Trees, others: Trees) -> float:
     """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no
     words."""
-    pairs = zip(originals, others, strict=True)
-    same = sum(len(_arcs(tree) & _arcs(other)) for tree, other in pairs)
+    same = sum(
+        len(_arcs(tree) & _arcs(other)) for tree, other in zip(originals, others, strict=True)
+    )
     words = sum(map(len, originals))
     return same / words if words else 1.0
 
@@ -199,11 +199,16 @@ def measure(
     compared = compare_on_resamples(
         [[test_score.statistics] for test_score in scores], metric.aggregate
     )
-    outcomes = []
-    for (name, trees), test_score, translated, comparison in zip(
-        conditions.items(), scores, texts, [None, *compared], strict=True
-    ):
-        changed = sum(other != text for other, text in zip(translated, texts[0], strict=True))
-        uas, share = attachment_score(model_trees.trees, trees), changed / max(len(translated), 1)
-        outcomes.append(Outcome(name, uas, test_score.value, comparison, share, translated))
-    return outcomes
+    return [
+        Outcome(
+            name,
+            attachment_score(model_trees.trees, trees),
+            test_score.value,
+            comparison,
+            sum(map(ne, translated, texts[0])) / max(len(translated), 1),
+            translated,
+        )
+        for (name, trees), test_score, translated, comparison in zip(
+            conditions.items(), scores, texts, [None, *compared], strict=True
+        )
+    ]

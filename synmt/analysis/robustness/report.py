@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from operator import ne
 from typing import TYPE_CHECKING
 
 from synmt.analysis import inputs
@@ -47,8 +48,7 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     shares = parse_shares(options.shares)
     run = find_run(options.run)
     outputs = from_run(run.folder, options.test)
-    scoring = inputs.scoring_options(outputs, options)
-    metric = make_metric(options.metric, scoring)
+    metric = make_metric(options.metric, outputs.scoring.updated(options))
     translator = Translator.load(run)
     check_translator(translator, run.folder, has_trees=options.parses is not None)
     other = None
@@ -72,11 +72,10 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     if other is not None:
         parses = inputs.parse_lines(other.with_arcs() if model_trees.with_arcs else other, lines)
         # a control would replace the trees of every parser by the same random trees
-        trees = find_model_trees(translator, lines, parses).before_control
-        conditions[inputs.name_parser(other)] = trees
+        conditions[inputs.name_parser(other)] = find_model_trees(
+            translator, lines, parses
+        ).before_control
     outcomes = measure(translator, model_trees, conditions, metric, outputs)
-    stored = zip(outcomes[0].translations, outputs.hypothesis, strict=True)
-    compared = [outcome.against_own for outcome in outcomes]
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     table = _table(outcomes, metric)
     draw = partial(draw_robustness, outcomes, metric.title, system=system)
@@ -94,9 +93,9 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
         ],
         notes=[f"original trees: {parser}", metric.label],
         facts={
-            "p": [comparison.p_value if comparison else None for comparison in compared],
+            "p": [outcome.against_own and outcome.against_own.p_value for outcome in outcomes],
             "probabilities_of_arcs": model_trees.with_arcs,
-            "not_as_in_the_run": sum(translation != other for translation, other in stored),
+            "not_as_in_the_run": sum(map(ne, outcomes[0].translations, outputs.hypothesis)),
         },
         runs=(run.folder,),
     )
@@ -151,8 +150,10 @@ def draw_robustness(outcomes: Sequence[Outcome], score: str, *, system: str) -> 
         axes.plot(place, outcome.score, label=outcome.name, **style)
         if compared := outcome.against_own:
             axes.vlines(place, base + compared.low, base + compared.high, color=style["color"])
-    axes.set_ylabel(f"{score}\n95 % interval of the difference")
-    axes.set_xlabel("Words with a different parent than in the original trees (%)")
+    axes.set(
+        ylabel=f"{score}\n95 % interval of the difference",
+        xlabel="Words with a different parent than in the original trees (%)",
+    )
     axes.set_title(system, loc="left", wrap=True)
     figure.legend(loc="outside right center")
     return figure

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Literal
 
 import numpy as np
@@ -51,7 +52,7 @@ def compare_trees(trees: Sequence[IntArray], gold: Trees) -> Attachment:
         reversed_ = (parents[above] == words) & (above != words)  # (W,)
         counts = not_punctuation(parse)  # (W,)
         flags.append(np.stack((directed, directed | reversed_), axis=1)[counts])
-        relations += [parse.relations[word] for word in np.flatnonzero(counts).tolist()]
+        relations += compress(parse.relations, counts)
     sentence = np.repeat(np.arange(len(gold)), [len(of_sentence) for of_sentence in flags])  # (M,)
     correct = np.concatenate(flags)  # (M, 2)
     names, members, words = np.unique(relations, return_inverse=True, return_counts=True)
@@ -72,8 +73,8 @@ def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:
     """
     chain = np.flatnonzero(not_punctuation(gold))
     parents = np.full(len(gold), -1)  # (W,)
-    before, after = [*chain[:1], *chain[:-1]], [*chain[1:], *chain[-1:]]
-    parents[chain] = after if to == "left" else before
+    places = np.arange(len(chain)) + (1 if to == "left" else -1)
+    parents[chain] = chain[places.clip(0, len(chain) - 1)]
     return parents
 
 
@@ -93,8 +94,10 @@ def count_rules(trees: Sequence[IntArray], gold: Trees) -> Counter[Rule]:
             has_parent = (
                 (parents != -1) & (parents != np.arange(len(parse))) & not_punctuation(parse)
             )  # (W,)
-            words = np.flatnonzero(has_parent).tolist()
-            counts.update((parse.tags[parents[word]], parse.tags[word]) for word in words)
+            counts.update(
+                (parse.tags[parents[word]], parse.tags[word])
+                for word in np.flatnonzero(has_parent).tolist()
+            )
     return counts
 
 

@@ -43,8 +43,9 @@ def induce_trees(
     """
 
     def read(forward: ForwardPass) -> Tensor:
-        weights = [tree_weights(head, text.side, forward) for head in heads]
-        return torch.stack(weights, 1)  # (B, S, T, T)
+        return torch.stack(
+            [tree_weights(head, text.side, forward) for head in heads], 1
+        )  # (B, S, T, T)
 
     def measure(sentence: SentencePass, weights: DoubleArray) -> list[tuple[IntArray, IntArray]]:
         owners = word_owners(translator, text, sentence)  # (T,)

@@ -152,8 +152,7 @@ def _read_treebank(translator: Translator, path: Path) -> ParsedText:
     itself."""
     blocks = list(read_conllu(path))
     lines, parses = _as_read(translator.tokenizers["source"], blocks)
-    reads_gold = translator.reads_trees and translator.parser_identity is None
-    read = parses if reads_gold else None
+    read = parses if translator.reads_trees and translator.parser_identity is None else None
     return ParsedText("source", lines, None, parses, read, f"gold, {path.name}")
 
 

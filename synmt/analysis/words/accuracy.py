@@ -81,7 +81,7 @@ class WordCounts:
             above, below = (
                 (above, translated) if measure == "precision" else (2 * above, below + translated)
             )
-        return np.divide(100 * above, below, out=np.full_like(below, np.nan), where=below > 0)
+        return 100 * above / np.where(below > 0, below, np.nan)
 
 
 Counts = Mapping[str, Sequence[WordCounts]]
@@ -153,22 +153,23 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Texts = ()) -> 
     chosen = [group for group, words in enumerate(totals[:-1].tolist()) if words]
     if not groups.unit:
         chosen.sort(key=lambda group: (-totals[group], names[group]))
-    columns = [count_column("words"), share_column("share", name="share")]
     tables = []
     for measure in measures:
         results, samples = _results(counts, measure.title)
-        rows = []
-        for group in (*chosen, len(names) - 1):
-            sizes = [int(totals[group]), totals[group] / max(totals[-1], 1)]
-            rows.append(
-                GroupResults(names[group], sizes, [of_system[group] for of_system in results])
+        rows = [
+            GroupResults(
+                names[group],
+                [int(totals[group]), totals[group] / max(totals[-1], 1)],
+                [of_system[group] for of_system in results],
             )
+            for group in (*chosen, len(names) - 1)
+        ]
         if groups.side == "source":
             measure = SOURCE_RECALL
         tables.append(
             results_table(
                 groups,
-                columns,
+                [count_column("words"), share_column("share", name="share")],
                 measure,
                 list(counts),
                 rows,
@@ -217,11 +218,14 @@ def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray
 def _resampled(counts: Counts, measure: str, samples: int) -> list[DoubleArray]:
     """Compute a measure on the same resamples for all systems: (R, seeds, G+1) each."""
     [first, *_], *_ = counts.values()
-    by_system: list[list[DoubleArray]] = [[] for _ in counts]
-    for times in resamples(len(first.words), samples=samples):
-        for parts, seeds in zip(by_system, counts.values(), strict=True):
-            parts.append(np.stack([seed.accuracy(measure, times) for seed in seeds], axis=1))
-    return list(map(np.concatenate, by_system))
+    parts = (
+        [
+            np.stack([seed.accuracy(measure, times) for seed in seeds], axis=1)
+            for seeds in counts.values()
+        ]
+        for times in resamples(len(first.words), samples=samples)
+    )
+    return list(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _compare(base: DoubleArray, system: DoubleArray, observed: float) -> Comparison:

@@ -31,7 +31,6 @@ from synmt.files.reading import read_lines
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run
 from synmt.syntax.align import locate_words
-from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse, Trees
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import depths, not_punctuation
@@ -61,8 +60,7 @@ def group_by_frequency(
     """Group words by how often they are in a text: their counts, and its name."""
 
     def numbers(words: Iterable[str]) -> IntArray:
-        frequencies = int_array(counts[word] for word in words)
-        return bucket_numbers(frequencies, FREQUENCIES)
+        return bucket_numbers(int_array(counts[word] for word in words), FREQUENCIES)
 
     names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word in {where}"
     translated = (
@@ -95,7 +93,7 @@ def count_prepared(run: Run, folder: Path, side: Side, options: MetricOptions) -
 
     def lines() -> Iterator[str]:
         for start in range(0, len(split), _LINES_AT_ONCE):
-            for row in split.rows(range(start, min(start + _LINES_AT_ONCE, len(split)))):
+            for row in split.rows(range(len(split))[start : start + _LINES_AT_ONCE]):
                 ids = row.source if side == "source" else row.target
                 yield tokenizer.join(vocabulary.decode(ids[ids != UNK].tolist()))
 
@@ -112,10 +110,7 @@ def prepared_text(run: Run) -> Path | None:
     if not name or run.recipe().tasks.trees != "none":
         return None
     places = (Path("data"), run.folder.resolve().parent.parent / "data")
-    return next(
-        (place / "prepared" / name for place in places if is_complete(place / "prepared" / name)),
-        None,
-    )
+    return next(filter(is_complete, [place / "prepared" / name for place in places]), None)
 
 
 def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> Counter[str]:
@@ -211,22 +206,15 @@ def by_trees(
     about the trees."""
     runs = list(map(Run, texts.run_folders))
     # the first run that has recorded its parser, else the first one
-    run = next((run for run in runs if run.info().get("parser")), runs[0] if runs else None)
+    run = next((run for run in runs if run.info().get("parser")), next(iter(runs), None))
     read = texts.first.as_read()
     to_label = [(texts.text(side), read.source if side == "source" else read.reference)]
-    parses, names = list[list[Parse]](), list[str]()
-    if options.parses:
-        parses.append(list(read_parses(options.parses, to_label[0][1])))
-        names.append(options.parses.name)
     if side == "target":
         to_label += [
             (translation.words, translation.outputs.as_read().hypothesis)
             for translation in texts.translations
         ]
-    if unparsed := [lines for _, lines in to_label[len(parses) :]]:
-        parsed, name = parse_side(options, run, unparsed, side=side)
-        parses += parsed
-        names.append(name)
+    parses, trees = parse_side(options, run, [lines for _, lines in to_label], side=side)
     groups = []
     for kind in kinds:
         words, *translated = (
@@ -234,7 +222,7 @@ def by_trees(
             for (text, lines), of_lines in zip(to_label, parses, strict=True)
         )
         groups.append(group_words(kind, words, translated, side))
-    return groups, f"trees: {', '.join(names)}"
+    return groups, f"trees: {trees}"
 
 
 def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Texts, parses: Trees) -> Labels:

@@ -63,9 +63,12 @@ def ngram_tables(
     right = {name: count_right(seeds, reference) for name, seeds in systems.items()}
     [baseline, *others] = right
     for name in others:
-        more, less = compare_ngrams(right[name], right[baseline], expected, top=top)
-        rows = [["more often", *ngram] for ngram in more]
-        rows += [["less often", *ngram] for ngram in less]
+        both = compare_ngrams(right[name], right[baseline], expected, top=top)
+        rows = [
+            [how_often, *ngram]
+            for how_often, ngrams in zip(("more often", "less often"), both, strict=True)
+            for ngram in ngrams
+        ]
         columns = [
             text_column("is right", name="right"),
             text_column("n-gram", name="text"),

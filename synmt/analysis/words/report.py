@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from synmt.analysis.answers import differences_in_words
-from synmt.analysis.groups.results import CAPTION, draw_results
-from synmt.analysis.inputs import read_systems, scoring_options
+from synmt.analysis.groups.results import draw_results, with_figures
+from synmt.analysis.inputs import read_systems
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import by_aligned_words, find_alignments
@@ -17,7 +17,7 @@ from synmt.arrays import Texts, int_pairs
 from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import check_plot, save_figure
-from synmt.reporting.values import Figure, Part, Report, Table
+from synmt.reporting.values import Report, Table
 
 FREQUENCY = "frequency"
 KINDS = (FREQUENCY, *TREE_LABELS)
@@ -37,22 +37,19 @@ def analyze_words(options: WordOptions) -> Report:
     if options.plot and not kinds:
         raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
     systems = read_systems(options)
-    scoring = scoring_options(systems[0].seeds[0], options)
-    texts = WordTexts(systems, scoring)
+    texts = WordTexts(systems, systems[0].seeds[0].scoring.updated(options))
     if options.ngrams and len(systems) < 2:
         what = "--ngrams compares systems, but only one was given"
         raise UsageError(what, do="Add `--baseline`")
-    parts, figures = list[Part](), list[Table]()
-    for tables in _tabulate(options, texts, kinds):
-        parts += [*tables, Figure(draw=partial(draw_results, tables[:1]), caption=CAPTION)]
-        figures.append(tables[0])
+    tables = _tabulate(options, texts, kinds)
+    parts, first = with_figures(tables), [of_kind[0] for of_kind in tables]
     if options.ngrams:
         lines = texts.by_system(translation.words.lines for translation in texts.translations)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top)
-    save_figure(partial(draw_results, figures), options.plot)
+    save_figure(partial(draw_results, first), options.plot)
     names, test = [system.name for system in systems], texts.first.test
-    if figures:
-        parts.insert(0, differences_in_words(figures, names[0]))
+    if first:
+        parts.insert(0, differences_in_words(first, names[0]))
     return Report(
         title=f"Words of {', '.join(names)}" + (f" on {the_test_set(test)}" if test else ""),
         parts=parts,
@@ -88,7 +85,8 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Texts) -> list[list
         all_groups.append(by_frequency(options, texts, options.side or "target"))
     if direct:
         groups, of_own = by_trees(options, texts, direct, side)
-        all_groups, trees = all_groups + groups, [*trees, of_own]
+        all_groups += groups
+        trees.append(of_own)
     if carried:
         groups, of_source = by_trees(options, texts, carried, "source")
         all_groups += by_aligned_words(options, texts, groups, pairs)

@@ -42,13 +42,16 @@ class TokenizedText:
     @cached_property
     def sentence(self) -> IntArray:
         """The sentence of each word: (M,)."""
-        lengths = [len(words) for words in self.lines]
-        return np.repeat(np.arange(len(lengths)), lengths).astype(np.int64)
+        return np.repeat(np.arange(len(self.lines)), self._lengths).astype(np.int64)
 
     @cached_property
     def starts(self) -> IntArray:
         """The number of words before each sentence: (N,)."""
-        return np.cumsum([0, *(len(words) for words in self.lines)])[:-1].astype(np.int64)
+        return np.cumsum(self._lengths) - self._lengths
+
+    @cached_property
+    def _lengths(self) -> IntArray:
+        return int_array(map(len, self.lines))
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the words of the whole text."""
@@ -112,13 +115,15 @@ class WordTexts(Translations):
     @cached_property
     def translations(self) -> list[TranslatedText]:
         """The translations of all systems and seeds, in order."""
-        translations = []
-        for system in self.systems:
-            for outputs in system.seeds:
-                words = tokenize(outputs.hypothesis, self.scoring)
-                matches = match_words(words, self.reference)
-                translations.append(TranslatedText(outputs, words, matches))
-        return translations
+        return [
+            TranslatedText(
+                outputs,
+                words := tokenize(outputs.hypothesis, self.scoring),
+                match_words(words, self.reference),
+            )
+            for system in self.systems
+            for outputs in system.seeds
+        ]
 
     def by_system(self, values: Iterable[_T]) -> dict[str, list[_T]]:
         """Group a value for each translation by system."""
@@ -150,6 +155,4 @@ def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray
 def found_words(matches: IntArray, words: int) -> BoolArray:
     """Find the words of the reference that some word of the translation matches: (M,) ->
     (words,)."""
-    is_found = np.zeros(words, dtype=bool)
-    is_found[matches[matches >= 0]] = True
-    return is_found
+    return np.isin(np.arange(words), matches)

@@ -16,6 +16,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,6 @@ from synmt.evaluation.systems import short_names
 from synmt.reporting.progress import progress
 from synmt.reporting.values import (
     Column,
-    Interval,
     Report,
     Table,
     count_column,
@@ -85,15 +85,19 @@ def judge_models(options: ContrastOptions) -> Report:
         if truncated := sum(decision.truncated for decision in decisions[name]):
             what = "too long for the model (filters.max_pieces), and scored in part"
             _logger.warning(f"{model}: {truncated:,} of {len(contrasts):,} pairs are {what}")
-    groups = groupings(contrasts).items()
-    shown = {by: members for by, members in groups if len(members) <= MOST_GROUPS}
-    pairs = []
-    for place, contrast in enumerate(contrasts):
-        models = [
-            {"model": name, **asdict(of_model[place])} for name, of_model in decisions.items()
-        ]
-        source = contrast_set.sources[contrast.source]
-        pairs.append({**asdict(contrast), "source": source, "models": models})
+    shown = {
+        by: members for by, members in groupings(contrasts).items() if len(members) <= MOST_GROUPS
+    }
+    pairs = [
+        {
+            **asdict(contrast),
+            "source": contrast_set.sources[contrast.source],
+            "models": [
+                {"model": name, **asdict(of_model[place])} for name, of_model in decisions.items()
+            ],
+        }
+        for place, contrast in enumerate(contrasts)
+    ]
     return Report(
         title="contrastive pairs",
         parts=[
@@ -184,18 +188,19 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
     chosen = [scores[text] for text in (contrast.correct, *contrast.incorrect)]
     if not all(score.pieces for score in chosen):
         raise SynmtError("the source has no piece that the model could read", where=contrast.where)
-    scored = [(float(score.log_probabilities.sum()), score.pieces) for score in chosen]
-    truncated = any(score.source_dropped or score.target_dropped for score in chosen)
-    return compared(scored, truncated=truncated)
+    return compared(
+        [(float(score.log_probabilities.sum()), score.pieces) for score in chosen],
+        truncated=any(score.source_dropped or score.target_dropped for score in chosen),
+    )
 
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
     """List the groups of each grouping, numbers in their order."""
-    groups = dict[str, set[str]]()
-    for contrast in contrasts:
-        for by, group in contrast.groups.items():
-            groups.setdefault(by, set()).add(group)
-    return {by: sorted(members, key=_order) for by, members in groups.items()}
+    all_groups = [contrast.groups for contrast in contrasts]
+    return {
+        by: sorted({groups[by] for groups in all_groups if by in groups}, key=_order)
+        for by in dict.fromkeys(chain(*all_groups))
+    }
 
 
 def _order(group: str) -> tuple[float, str]:
@@ -240,10 +245,9 @@ def accuracy_table(
             pairs = int(inside.sum())
             wins, by_piece, ties = outcomes[inside].sum(0).tolist()
             share = wilson(wins, pairs)
-            row = [group, pairs, name, share.value, share.interval]
-            row += [by_piece / pairs, ties]
             more, fewer = (int((gains[inside] == gain).sum()) for gain in (1, -1))
-            compared = [(more - fewer) / pairs, Interval(*intervals[place]), mcnemar(more, fewer)]
+            compared = [(more - fewer) / pairs, intervals[place], mcnemar(more, fewer)]
+            row = [group, pairs, name, share.value, share.interval, by_piece / pairs, ties]
             rows[place].append(row + ([None] * 3 if name == first else compared))
     resampled = f"bootstrap of the sources, {samples:,} resamples, seed {seed}"
     columns = [
@@ -257,8 +261,7 @@ def accuracy_table(
         *difference_columns(first, resampled, share_column),
         Column("p", kind="p", about="McNemar's exact test"),
     ]
-    in_order = [row for of_group in rows for row in of_group]
-    return Table(columns=columns, rows=in_order, shared=2).without_empty_columns()
+    return Table(columns=columns, rows=list(chain(*rows)), shared=2).without_empty_columns()
 
 
 def mcnemar(gained: int, lost: int) -> float:

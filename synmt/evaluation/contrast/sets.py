@@ -111,11 +111,14 @@ def read_contrasts(names: Texts) -> ContrastSet:
                     identical.append(entry.where)
                     continue
                 labels = {"set": name} if len(names) > 1 else {}
-                for by, value in groups.items():
-                    if value not in (None, ""):
-                        labels[by] = _label(by, str(value))
-                place = len(entries)
-                contrasts.append(Contrast(place, entry.correct, incorrect, labels, entry.where))
+                labels |= {
+                    by: _label(by, str(value))
+                    for by, value in groups.items()
+                    if value not in (None, "")
+                }
+                contrasts.append(
+                    Contrast(len(entries), entry.correct, incorrect, labels, entry.where)
+                )
             entries.append(entry)
     if not contrasts:
         raise SynmtError("there are no contrasts of different translations", where=", ".join(names))
@@ -123,8 +126,11 @@ def read_contrasts(names: Texts) -> ContrastSet:
         what = "left out, since both translations are the same"
         _logger.warning(f"{what}: {', '.join(identical)}")
     trees = [entry.tree for entry in entries if entry.tree]
-    sources = [entry.source for entry in entries]
-    return ContrastSet(sources, contrasts, trees if len(trees) == len(entries) else None)
+    return ContrastSet(
+        [entry.source for entry in entries],
+        contrasts,
+        trees if len(trees) == len(entries) else None,
+    )
 
 
 def _label(by: str, text: str) -> str:
@@ -221,8 +227,8 @@ def _read_json(path: Path) -> Iterator[_Entry]:
             entries = json.load(stream)
         for number, entry in enumerate(entries, start=1):
             where = f"{path}: entry {number}"
-            pronouns = "ref segment" in entry
-            yield _pronoun_entry(entry, where) if pronouns else _error_entry(entry, where)
+            take = _pronoun_entry if "ref segment" in entry else _error_entry
+            yield take(entry, where)
     # a missing key, a value of another type, or half of a surrogate pair
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise SynmtError(
@@ -234,8 +240,8 @@ def _error_entry(entry: Values, where: str) -> _Entry:
     """Take the contrasts of LingEval97."""
     contrasts = []
     for error in entry["errors"]:
-        names = {"phenomenon": "type", "distance": "distance", "frequency": "frequency"}
-        groups = {by: error.get(name) for by, name in names.items()}
+        groups = {"phenomenon": error.get("type")}
+        groups |= {by: error.get(by) for by in ("distance", "frequency")}
         contrasts.append(((_text(error["contrastive"]),), groups))
     return _Entry(_text(entry["source"]), _text(entry["reference"]), contrasts, where)
 
