@@ -14,6 +14,7 @@ from typing import Any
 
 from synmt.arrays import Values
 from synmt.errors import RETRANSLATE
+from synmt.evaluation.systems import short_names
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
 from synmt.recipe.catalogue import shipped_recipes
@@ -107,13 +108,13 @@ def cost_report(paths: Sequence[Path]) -> Report:
     """Report what runs have cost so far, and how many parameters they, or the models of recipes,
     have."""
     costs = {}
-    for path in paths:
+    for name, path in zip(short_names([str(path) for path in paths]), paths, strict=True):
         run = Run(path)
         cost: Values = defaultdict(lambda: None, validation=())
         cost |= run_cost(run) if run.exists() else {}
         if cost["weights"] is None:
             cost["weights"] = _count_planned(run.recipe() if run.exists() else load_recipe(path))
-        costs[path.name] = cost
+        costs[name] = cost
     return Report(
         title="What training costs",
         parts=[cost_table([(name, [cost]) for name, cost in costs.items()])],

@@ -66,11 +66,11 @@ def test_recipes_and_runs_in_training_have_a_cost_before_there_is_a_score(tmp_pa
     shutil.rmtree(run.folder / "tests")
     paths = [Path("iwslt14-deen-base"), Path("iwslt14-deen-deps-san-wink"), run.folder]
     assert all(map(is_untested, paths))
-    [table] = cost_report(paths).tables
+    [table] = cost_report([*paths, write_run(tmp_path / "other" / "a").folder]).tables
     rows = table.as_json()["rows"]
     # the paper has 74.85 million for both
-    assert [row["weights"] // 10_000 for row in rows] == [7485, 7485, 0]
-    assert [row["seconds_per_100"] for row in rows] == [None, None, pytest.approx(600)]
+    assert [row["weights"] // 10_000 for row in rows] == [7485, 7485, 0, 0]
+    assert [row["seconds_per_100"] for row in rows] == [None, None, *[pytest.approx(600)] * 2]
 
 
 def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
