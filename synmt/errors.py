@@ -25,8 +25,10 @@ class SynmtError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str = "", allowed: str = "", do: str = "") -> None:
-        self.what, self.where, self.allowed, self.do = what, where, allowed, do
+    def __init__(
+        self, what: str, *, where: str | Path = "", allowed: str = "", do: str = ""
+    ) -> None:
+        self.what, self.where, self.allowed, self.do = what, str(where), allowed, do
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -130,7 +132,7 @@ def broken_run(path: Path, what: str) -> SynmtError:
     """Make the error for a file of a run folder that cannot be used."""
     return SynmtError(
         f"the run folder is broken: {what}",
-        where=str(path),
+        where=path,
         do="Restore it from a copy, or remove it and train again",
     )
 

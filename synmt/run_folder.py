@@ -102,14 +102,14 @@ class Run:
             runs = sorted(other.parent for other in self.folder.parent.glob("*/run.json"))
             raise SynmtError(
                 "not a run folder: run.json is missing",
-                where=str(self.folder),
+                where=self.folder,
                 do=did_you_mean(self.name, runs),
             )
         written_in = stored.get("format", FORMAT)
         if written_in != FORMAT:
             raise SynmtError(
                 f"was written in format {written_in}; this synmt reads format {FORMAT}",
-                where=str(self.folder),
+                where=self.folder,
                 do=f"Use the synmt that made it ({stored.get('synmt', 'unknown')})",
             )
         checksum = stored.pop("checksum", None)
@@ -185,7 +185,7 @@ class Run:
             return path
         raise SynmtError(
             f"the run has no {checkpoint} weights",
-            where=str(self.folder),
+            where=self.folder,
             do="Continue it with the same `synmt train` command, or choose others with "
             "`--checkpoint`. Averaged ones are written if training.average is above 1",
         )
@@ -196,7 +196,7 @@ class Run:
         if not best:
             raise SynmtError(
                 "no validation has given a finite value yet, so there is no best checkpoint",
-                where=str(self.folder),
+                where=self.folder,
                 do="Take the last one: `training.use=last`, or `--checkpoint last`",
             )
         return self.checkpoint(best)

@@ -241,7 +241,7 @@ def _check(options: ScoreArguments, typed: Typed) -> None:
         options.source,
         *options.systems,
     ):
-        raise UsageError("the output would replace an input", where=str(options.sentences))
+        raise UsageError("the output would replace an input", where=options.sentences)
     names = ("systems", "reference", "source", "target", "parses")
     piped({name: getattr(options, name) for name in names})
 

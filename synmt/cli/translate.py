@@ -306,11 +306,9 @@ def _problems(options: TranslateArguments) -> Iterator[SynmtError]:
     used = {path.resolve() for path in read.values() if path}
     for path in filter(None, (options.output_file, options.alignment_file)):
         if path.resolve() in used:
-            yield UsageError(
-                "the output would replace the input or another output", where=str(path)
-            )
+            yield UsageError("the output would replace the input or another output", where=path)
         if path.is_dir():
-            yield UsageError("the output is a folder, not a file", where=str(path))
+            yield UsageError("the output is a folder, not a file", where=path)
         used.add(path.resolve())
 
 

@@ -137,7 +137,7 @@ class Cluster:
                 raise
             raise SynmtError(
                 "the connection to the scheduler is lost",
-                where=str(where),
+                where=where,
                 do=f"Start the scheduler, and {AGAIN}",
             ) from None
         finally:

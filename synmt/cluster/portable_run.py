@@ -168,7 +168,7 @@ def _check_names(content: Content, run: Run) -> None:
             raise SynmtError(
                 f"a worker of the cluster sent a file that no run has, {name!r}: nothing was "
                 "written",
-                where=str(run.folder),
+                where=run.folder,
                 do="Use only workers that you trust (synmt --docs security)",
             )
 

@@ -91,7 +91,7 @@ class SentItem(Future[Any]):
         error = SynmtError(
             f"{deaths} workers died while they worked on the same shard or run, most likely for "
             "lack of memory",
-            where=str(self._where),
+            where=self._where,
             do="Start workers with more memory each (`dask worker --nthreads 1 --memory-limit "
             f"8GB`), and {AGAIN}",
         )

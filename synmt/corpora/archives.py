@@ -129,7 +129,7 @@ def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Pack
         others.append(member)
     raise SynmtError(
         f"the archive has no file {name}",
-        where=str(packed.files[0]),
+        where=packed.files[0],
         allowed=f"It has {listed(others, 10)}",
         do=f"If it is not the right file, remove {packed.files[0]}",
     )

@@ -77,9 +77,7 @@ def files_in(folders: list[Path], split: str, source: str, target: str) -> Split
     names = side_names(split, source, target)
     paths = [path for name in names if (path := in_any(folders, name))]
     if len(paths) < 2:
-        raise UsageError(
-            f"{' and '.join(names)} must be there, plain or as .gz", where=str(folders[-1])
-        )
+        raise UsageError(f"{' and '.join(names)} must be there, plain or as .gz", where=folders[-1])
     # trees and labels in a later folder belong to another text
     beside, beside_target = (folders[: folders.index(path.parent) + 1] for path in paths)
     return SplitFiles(

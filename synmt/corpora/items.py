@@ -120,7 +120,7 @@ def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: st
     if not folder.is_dir():
         raise UsageError(
             "corpus.folder: there is no such folder",
-            where=str(folder),
+            where=folder,
             do="Give its path relative to the current folder, not the recipe's",
         )
     valid = next(
@@ -152,13 +152,11 @@ def _problems(key: str, files: SplitFiles) -> Iterator[SynmtError]:
     """Yield why files cannot be a text."""
     for field, path in files:
         if path is not None and not path.is_file():
-            yield UsageError(f"the file of corpus.{key}.{field} is missing", where=str(path))
+            yield UsageError(f"the file of corpus.{key}.{field} is missing", where=path)
     if not (files.source.is_file() and files.target.is_file()):
         return
     if files.source.samefile(files.target):
-        yield UsageError(
-            f"corpus.{key}: source and target are the same file", where=str(files.target)
-        )
+        yield UsageError(f"corpus.{key}: source and target are the same file", where=files.target)
     for path in dict.fromkeys((files.source, files.target)):
         try:
             with open_binary(path):

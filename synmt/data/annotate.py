@@ -224,7 +224,7 @@ class ShardAnnotator:
         if not np.array_equal(pieces.ids[: len(ids)], ids):
             raise SynmtError(
                 f"line {row.tree.line} of its text has changed since it was prepared",
-                where=str(self.parses),
+                where=self.parses,
                 do="Run `synmt prepare` again",
             )
         return pieces.spans[: len(ids)]

@@ -75,7 +75,7 @@ class ArrowTable:
             facts = (reader.schema.metadata or {})[b"synmt"]
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             raise SynmtError(
-                f"not a complete file of a prepared corpus ({error})", where=str(path), do=RESTORE
+                f"not a complete file of a prepared corpus ({error})", where=path, do=RESTORE
             ) from None
         self.facts = parse_json(facts, schema, where=str(path))
 
@@ -100,5 +100,5 @@ class ArrowTable:
 
     def _column(self, name: str) -> Any:
         if not self.has(name):
-            raise SynmtError(f"has no column '{name}'", where=str(self.path))
+            raise SynmtError(f"has no column '{name}'", where=self.path)
         return self._batch.column(name)

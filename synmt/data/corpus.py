@@ -155,6 +155,6 @@ def _read_facts(path: Path, schema: type[T]) -> T:
     do = "Run `synmt prepare` with its recipe, after removing the folder"
     if not _is_current(path):
         raise SynmtError(
-            f"not a complete prepared corpus in format {FORMAT}", where=str(path.parent), do=do
+            f"not a complete prepared corpus in format {FORMAT}", where=path.parent, do=do
         )
     return read_json(path, schema, do=do)

@@ -116,7 +116,7 @@ def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
         if not source and not target and split not in ("train", "valid"):
             raise SynmtError(
                 "the test set has no lines",
-                where=str(files.source),
+                where=files.source,
                 do="Fill both files, or remove the test set",
             )
         if source != target:
@@ -144,7 +144,7 @@ def _check_left(corpus: Corpus, counts: Mapping[str, int]) -> None:
         reasons = ", ".join(f"{reason}: {count:,}" for reason, count in counts.items() if count)
         raise SynmtError(
             f"no pair of the training text is kept ({reasons or 'it has no lines'})",
-            where=str(corpus.train.source),
+            where=corpus.train.source,
             do="Check that source and target belong together, or relax the recipe's `filters`",
         )
 
@@ -182,7 +182,7 @@ def _finish(
     if not splits["valid"]["rows"]:
         raise SynmtError(
             "no line of the validation text has words on both sides",
-            where=str(corpus.valid.source),
+            where=corpus.valid.source,
             do="This text selects the best checkpoint: use one that is translated",
         )
     facts = {

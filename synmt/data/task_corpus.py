@@ -104,14 +104,14 @@ def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
     if bracketings is None:
         raise UsageError(
             f"the training text has no bracketings, but tasks.{recipe.tasks.key} needs them",
-            where=str(corpus.train.source),
+            where=corpus.train.source,
             do="Set corpus.train.source_bracketings, or put them next to the text as "
             f"train.{corpus.source}.brackets",
         )
     lines, expected = count_lines(bracketings), count_lines(corpus.train.source)
     if lines != expected:
         raise SynmtError(
-            f"has {lines:,} lines, but the training text has {expected:,}", where=str(bracketings)
+            f"has {lines:,} lines, but the training text has {expected:,}", where=bracketings
         )
     trees = (
         (line, [token for token in line.split() if token[0] == "(" and token[1:]])

@@ -100,9 +100,7 @@ class Vocabulary(ABC):
             path = folder / (name + kind.suffix)
             if path.is_file():
                 return kind.from_bytes(path.read_bytes(), where=str(path))
-        raise SynmtError(
-            "the vocabulary is missing", where=str(folder / f"{name}.model"), do=RESTORE
-        )
+        raise SynmtError("the vocabulary is missing", where=folder / f"{name}.model", do=RESTORE)
 
 
 Vocabularies = Mapping[Side, Vocabulary]

@@ -93,7 +93,7 @@ class Beer(MeanMetric):
         if not self._script.is_file():
             raise UsageError(
                 "BEER is not part of synmt, and this folder has no script `beer`",
-                where=str(folder),
+                where=folder,
                 do="Unpack BEER 2.0 and give its folder with `--beer FOLDER` or BEER_HOME",
             )
         # the archives identify the program; one of a release is named after its version
@@ -114,7 +114,7 @@ class Beer(MeanMetric):
         if len(scores) != len(hypotheses):
             raise SynmtError(
                 f"BEER printed {len(scores):,} scores for {len(hypotheses):,} sentences",
-                where=str(self._script),
+                where=self._script,
                 do="Use release 2.0",
             )
         return scores
@@ -135,4 +135,4 @@ class Beer(MeanMetric):
             output = getattr(error, "stderr", "").strip()
             what = f"BEER failed ({error}) {output}".strip()
             do = "It needs Java, and its script must be executable"
-            raise SynmtError(what, where=str(self._script), do=do) from None
+            raise SynmtError(what, where=self._script, do=do) from None

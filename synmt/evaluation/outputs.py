@@ -111,7 +111,7 @@ def tests_of(run: Path) -> list[str]:
     names = sorted(path.parent.name for path in run.glob("tests/*/hypothesis.txt"))
     if not names:
         do = "Run the same `synmt train` again, with test sets in its recipe"
-        raise SynmtError("the run has no test translations", where=str(run), do=do)
+        raise SynmtError("the run has no test translations", where=run, do=do)
     return names
 
 

@@ -223,7 +223,7 @@ def check_one_system(runs: Sequence[Path]) -> None:
         if changed:
             raise UsageError(
                 f"not a seed of the same system as {members[0].folder}: another {changed[0]}",
-                where=str(other.folder),
+                where=other.folder,
                 do="To score the translations of different systems as seeds, give the files, such "
                 "as 'runs/*/tests/test/hypothesis.txt'",
             )

@@ -64,7 +64,7 @@ def export(
             "ones, tree-planting and tree regularization, can be exported",
         )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "source.spm").is_file():
-        raise UsageError("the folder has other files", where=str(folder), do="Name a new folder")
+        raise UsageError("the folder has other files", where=folder, do="Name a new folder")
     exported = Exported(
         cast(Transformer, model),
         recipe,

@@ -138,6 +138,6 @@ def _check(folder: Path) -> None:
         if _HASH.fullmatch(kept.name) and stored_sha256(kept) != kept.name:
             raise SynmtError(
                 "broken: its content is not that of the hub",
-                where=str(path),
+                where=path,
                 do=f"Remove {kept}, and run the same command again",
             )

@@ -190,7 +190,7 @@ def _languages(folder: Path, name: str) -> tuple[str, str]:
     if not source or not target:
         raise SynmtError(
             "the model's languages are unknown: source_lang and target_lang are missing",
-            where=str(path),
+            where=path,
             do='Write them into it: {"source_lang": "en", "target_lang": "de"}',
         )
     return source, target
@@ -200,7 +200,7 @@ def _segmenter(path: Path) -> SentencePieceProcessor:
     try:
         return SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):
-        raise SynmtError("missing, or not a SentencePiece model", where=str(path)) from None
+        raise SynmtError("missing, or not a SentencePiece model", where=path) from None
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class _Table:
     def read(cls, folder: Path, file: str, config: _Config) -> _Table:
         numbers = read_json(folder / file, dict[str, int], do="Copy the model's files again")
         if "<unk>" not in numbers:
-            raise SynmtError("the piece <unk> is missing", where=str(folder / file))
+            raise SynmtError("the piece <unk> is missing", where=folder / file)
         padding, end = config["pad_token_id"], config["eos_token_id"]
         start = config["decoder_start_token_id"]
         special = {PAD: padding, UNK: numbers["<unk>"], BOS: start, EOS: end}
@@ -232,15 +232,15 @@ def _weights(folder: Path) -> Tensors:
 
     path = weights_of(folder)
     if path is None:
-        raise SynmtError(f"the weights are missing ({' or '.join(WEIGHTS)})", where=str(folder))
+        raise SynmtError(f"the weights are missing ({' or '.join(WEIGHTS)})", where=folder)
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
         return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:
-        raise SynmtError("holds more than weights, so it is not loaded", where=str(path)) from None
+        raise SynmtError("holds more than weights, so it is not loaded", where=path) from None
     except (SafetensorError, RuntimeError, OSError, ValueError, EOFError) as error:
-        raise SynmtError(f"cannot be read ({error})", where=str(path)) from None
+        raise SynmtError(f"cannot be read ({error})", where=path) from None
 
 
 _ATTENTION = {

@@ -82,7 +82,7 @@ def changed(path: Path, checksum: str) -> SynmtError:
     """Make the error for a file that differs from its checksum."""
     return SynmtError(
         "broken: its content has changed since it was written",
-        where=str(path),
+        where=path,
         do=f"Restore it from a copy. If the change is intended, remove {checksum}",
     )
 

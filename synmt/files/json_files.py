@@ -27,7 +27,7 @@ def read_json(path: Path, schema: type[T], *, do: str = RESTORE) -> T:
     """
     value = read_json_if_there(path, schema, do=do)
     if value is None:
-        raise SynmtError("is missing", where=str(path), do=do)
+        raise SynmtError("is missing", where=path, do=do)
     return value
 
 
@@ -64,7 +64,7 @@ def _content(path: Path) -> bytes | None:
         return None
     except OSError as error:
         what = f"cannot read the file ({error.strerror})"
-        raise SynmtError(what, where=str(path), do="Check its permissions") from None
+        raise SynmtError(what, where=path, do="Check its permissions") from None
 
 
 def parse_json(text: str | bytes, schema: type[T], *, where: str, do: str = RESTORE) -> T:

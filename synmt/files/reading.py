@@ -136,7 +136,7 @@ def open_binary(path: AnyPath, *, allowed: Collection[str] = ()) -> Iterator[Bin
     try:
         stream = (gzip.open if str(path).endswith(".gz") else open)(path, "rb")
     except OSError as error:
-        raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
+        raise SynmtError(f"cannot read the file ({error.strerror})", where=path) from None
     with stream:
         try:
             text = io.BufferedReader(stream) if isinstance(stream, gzip.GzipFile) else stream  # type: ignore[type-var]
@@ -144,9 +144,7 @@ def open_binary(path: AnyPath, *, allowed: Collection[str] = ()) -> Iterator[Bin
             yield text
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             do = "Copy it or compress it again; if it isn't compressed, take .gz off its name"
-            raise SynmtError(
-                f"not a complete gzip file ({error})", where=str(path), do=do
-            ) from None
+            raise SynmtError(f"not a complete gzip file ({error})", where=path, do=do) from None
 
 
 def _refuse_other_formats(stream: Any, where: str, allowed: Collection[str]) -> None:
@@ -198,7 +196,7 @@ def stored_sha256(path: Path, *, unpacked: bool = False) -> str:
         if state.st_size < _LARGE:
             return sha256(path, unpacked=unpacked)
     except OSError as error:
-        raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
+        raise SynmtError(f"cannot read the file ({error.strerror})", where=path) from None
     name = fingerprint(
         str(path.resolve()), state.st_size, state.st_mtime_ns, *["unpacked"] * unpacked
     )

@@ -168,7 +168,7 @@ def reporting_os_errors(path: AnyPath) -> Iterator[None]:
             raise
         raise SynmtError(
             f"cannot write: {error.strerror}",
-            where=str(path),
+            where=path,
             do="Make room or choose another folder, and run the same command again",
         ) from error
 
@@ -187,7 +187,7 @@ def locked(folder: Path, what: str) -> Iterator[None]:
             lock.acquire()
     except Timeout:
         raise SynmtError(
-            f"another process is writing {what}", where=str(folder), do="Wait for it to end"
+            f"another process is writing {what}", where=folder, do="Wait for it to end"
         ) from None
     try:
         yield

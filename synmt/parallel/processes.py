@@ -77,7 +77,7 @@ def in_processes(
     except BrokenProcessPool:
         raise SynmtError(
             "a worker process was killed, most likely for lack of memory, or could not start",
-            where=str(where),
+            where=where,
             allowed="Workers import your script: what it does must be under "
             "`if __name__ == '__main__':`",
             do=_FEWER,

@@ -95,7 +95,7 @@ def parse_file(
     check_target(target, overwrite=overwrite)
     if str(source) != "-" and target.exists() and target.samefile(source):
         raise UsageError(
-            "input and output are the same file", where=str(target), do="Choose another output"
+            "input and output are the same file", where=target, do="Choose another output"
         )
     finished = read_summary(target) if target.exists() and not overwrite else None
     if finished is not None:

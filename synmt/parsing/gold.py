@@ -39,7 +39,7 @@ def score_parser(parser: StanzaParser, path: Path) -> Report:
             labelled[relation] += has_relation
     total, made = words.total(), sum(map(len, found))
     if not total:
-        raise SynmtError("there are no words to compare", where=str(path))
+        raise SynmtError("there are no words to compare", where=path)
     rows = [["all", total, *(2 * c.total() / (total + made) for c in (unlabelled, labelled))]]
     for relation, count in words.most_common():
         shares = unlabelled[relation] / count, labelled[relation] / count

@@ -60,7 +60,7 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
         do = "Choose another folder, or `official` (Stanza's own) or `compact` (ships with synmt)"
     return SynmtError(
         f"Stanza models for '{language}' not found{file and ': '}{file}",
-        where=str(folder),
+        where=folder,
         allowed=f"A folder of models has resources.json and a folder {language}",
         do=do,
     )

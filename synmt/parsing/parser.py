@@ -267,7 +267,7 @@ class StanzaParser:
             raise SynmtError(
                 f"cannot load the Stanza model for '{self.language}', package '{self.package}'"
                 f" ({type(error).__name__}: {str(error).strip()})",
-                where=str(self.folder),
+                where=self.folder,
                 do="Check language, package and device; download or copy the model again if its "
                 "files are damaged",
             ) from error

@@ -52,7 +52,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     if target.is_dir() or is_stream(target):
         raise UsageError(
             "the output is not a file",
-            where=str(target),
+            where=target,
             do="Name a file, or leave the output out and redirect standard output",
         )
     folder, summary = parts_folder(target), summary_path(target)
@@ -60,7 +60,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         # not even on request: the user hardly means this folder by --overwrite
         raise SynmtError(
             "exists, and `synmt parse` did not make it",
-            where=str(folder),
+            where=folder,
             do="Choose another output",
         )
     if summary.exists() and not overwrite and not target.exists() and read_summary(target) is None:
@@ -70,4 +70,4 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 def not_overwritten(what: str, where: Path) -> SynmtError:
     """Make the error for a file or folder that is replaced on request only."""
     do = "Choose another output, or remove it, as `synmt parse --overwrite` does"
-    return SynmtError(what, where=str(where), do=do)
+    return SynmtError(what, where=where, do=do)

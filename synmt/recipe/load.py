@@ -136,14 +136,14 @@ def _with_bases(first: str | Path, origins: Origins) -> RecipeValues:
         path = find_recipe(Path(name), extended_by)
         if path.resolve() in seen:
             do = f"Change `extends` of {extended_by}"
-            raise UsageError("the recipe extends itself", where=str(path), do=do)
+            raise UsageError("the recipe extends itself", where=path, do=do)
         values = load_yaml(path)
         if not isinstance(values, dict):
-            raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
+            raise UsageError("not a recipe: it must consist of `key: value` lines", where=path)
         name = values.pop("extends", None)
         if not isinstance(name, str | None):
             what = "`extends` must be the path or the name of one recipe"
-            raise UsageError(what, where=str(path))
+            raise UsageError(what, where=path)
         if seen:
             values.pop("name", None)
         _forget_text(values, merged.get("corpus"))

@@ -18,7 +18,7 @@ def load_yaml(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the file as UTF-8 ({error})", where=str(path)) from None
+        raise UsageError(f"cannot read the file as UTF-8 ({error})", where=path) from None
     return _parse_yaml(text, str(path))
 
 

@@ -96,7 +96,7 @@ def check_plot(path: Path | None) -> None:
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(
             "unsupported picture format",
-            where=str(path),
+            where=path,
             allowed=f"Endings: {', '.join('.' + name for name in FORMATS)}",
         )
     if not has_matplotlib():

@@ -37,7 +37,7 @@ def template(folder: Path = Path(__file__).parent, name: str = "page.html") -> T
 def check_page(path: Path) -> None:
     """Raise UsageError for a file name that browsers would not open as a web page."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError("not an HTML file name", where=str(path), allowed="Endings: .html, .htm")
+        raise UsageError("not an HTML file name", where=path, allowed="Endings: .html, .htm")
 
 
 def page_of(

@@ -57,7 +57,7 @@ class Truecaser:
             model: Any = MosesTruecaser(load_from=str(self.path)).model
         except (OSError, ValueError):
             what = "missing, or not a truecase model"
-            raise SynmtError(f"broken: {what}", where=str(self.path), do=RESTORE) from None
+            raise SynmtError(f"broken: {what}", where=self.path, do=RESTORE) from None
         return model["best"], model["known"]
 
     def truecase(self, words: Texts) -> list[str]:

@@ -78,7 +78,7 @@ def another_run(run: Run, recipe: Recipe, what: str) -> UsageError:
     """Make the error for a run folder that cannot be the run of a recipe."""
     return UsageError(
         what,
-        where=str(run.folder),
+        where=run.folder,
         do=f"Give the new run another name (name={recipe.name}-2), or replace this one with "
         "--overwrite",
     )

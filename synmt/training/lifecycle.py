@@ -53,7 +53,7 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         if {path.name for path in run.folder.glob("[!.]*")} - {"lock", "recipe.yaml"}:
             raise UsageError(
                 "not a run folder (no run.json), and not empty",
-                where=str(run.folder),
+                where=run.folder,
                 do="Choose another name: name=…",
             )
         return

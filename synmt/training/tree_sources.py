@@ -223,7 +223,7 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
         }
         return path if path in named else None
     if path is None:
-        raise UsageError(lacking, where=str(getattr(files, side)))
+        raise UsageError(lacking, where=getattr(files, side))
     return path
 
 

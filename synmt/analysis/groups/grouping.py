@@ -199,7 +199,7 @@ def read_labels(path: str | Path, sentences: int) -> Labels:
         raise SynmtError(
             f"{len(rows):,} rows of labels below the header, but there are {sentences:,} "
             "test sentences",
-            where=str(path),
+            where=path,
             do="Give one row for each sentence, in the same order",
         )
     return {name: [row[column] for row in rows] for column, name in enumerate(names)}

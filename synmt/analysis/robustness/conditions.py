@@ -65,7 +65,7 @@ def check_translator(translator: Translator, run: Path, *, has_trees: bool = Fal
     if not translator.reads_trees or translator.reading.constituents:
         raise UsageError(
             "the model reads no dependency trees, so other trees change nothing",
-            where=str(run),
+            where=run,
             allowed="--robustness needs a run with a variant that reads trees, such as pascal",
         )
     if not has_trees:

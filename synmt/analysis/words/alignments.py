@@ -154,7 +154,7 @@ def read_alignments(
     if len(lines) != len(source.lines):
         raise SynmtError(
             f"{len(lines):,} lines of alignments, but there are {len(source.lines):,} sentences",
-            where=str(path),
+            where=path,
         )
     alignments = []
     for number, line in enumerate(lines):

@@ -184,13 +184,13 @@ def _controlled_label(by: str, value: str | int) -> str:
 def _read_folders(path: Path) -> Iterator[_Entry]:
     folders = [candidate for candidate in (path, *sorted(path.iterdir())) if _texts(candidate)]
     if not folders:
-        raise SynmtError("the folder has no contrastive set", where=str(path), allowed=_ALLOWED)
+        raise SynmtError("the folder has no contrastive set", where=path, allowed=_ALLOWED)
     for folder in folders:
         files = _texts(folder)
         if [file.name.split(".")[0] for file in files] != _FILES:
             raise SynmtError(
                 "the folder must have one text each of src, correct and incorrect",
-                where=str(folder),
+                where=folder,
                 allowed=_ALLOWED,
             )
         groups = {"phenomenon": folder.resolve().name}
@@ -209,9 +209,7 @@ def _texts(folder: Path) -> list[Path]:
 def _read_table(path: Path) -> Iterator[_Entry]:
     names, rows = read_table(path)
     if missing := [name for name in _REQUIRED if name not in names]:
-        raise SynmtError(
-            f"the header has no column {missing[0]}", where=str(path), allowed=_ALLOWED
-        )
+        raise SynmtError(f"the header has no column {missing[0]}", where=path, allowed=_ALLOWED)
     for number, row in enumerate(rows, start=2):
         # the phenomenon is the first grouping
         groups = {"phenomenon": "", **dict(zip(names, row, strict=True))}
