@@ -269,8 +269,7 @@ def test_other_weights_and_tags_use_the_same_text(server, own):
     assert other.parts[1] == CorpusPart(own["source"], 10, 3.0, "<BT>")
 
 
-def test_changed_files_make_another_text(own, tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+def test_changed_files_make_another_text(own, empty_cache):
     text = recipe(train=[{**own, "lines": 5}], valid=own)
     before = resolve(text, "en", "de").train
     write_lines(Path(own["source"]), ["changed"] * 10)
@@ -286,8 +285,7 @@ def test_one_part_is_not_copied_and_its_weight_is_kept(own):
     assert {str(one.train.source) for one in (corpus, weighed)} == {own["source"]}
 
 
-def test_both_sides_can_be_of_one_language(own, tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+def test_both_sides_can_be_of_one_language(own, empty_cache):
     corpus = resolve(recipe(train=[own, {**own, "lines": 5}], valid=own), "en", "en")
     source, target = read(corpus.train)
     assert ([line.replace("en", "de") for line in source], len(source)) == (target, 15)

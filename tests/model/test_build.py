@@ -179,10 +179,9 @@ def test_a_recipe_is_checked_without_making_a_variant(monkeypatch):
 
 
 @pytest.fixture
-def write_module(tmp_path, monkeypatch):
+def write_module(tmp_path, monkeypatch, empty_cache):
     """Make a function that writes a module of a user, which Python finds and may run."""
     monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(name, text):
