@@ -17,12 +17,12 @@ from public_archives import (
     standing_in,
 )
 from refusing import assert_fails
+from resolving import resolved
 from sentences import lines
 from tiny import write_lines
 
 from synmt.corpora.known import FILES, KNOWN_CORPORA
-from synmt.corpora.resolve import resolve
-from synmt.recipe.corpus import ControlledRecipe, CorpusRecipe
+from synmt.recipe.corpus import ControlledRecipe
 
 pytestmark = pytest.mark.journey
 
@@ -42,7 +42,7 @@ def server(tmp_path, monkeypatch):
 def built(name, source=None, target=None):
     """Build a corpus; return its texts by file name."""
     first, second = KNOWN_CORPORA[name].languages[:2]
-    corpus = resolve(CorpusRecipe(name=name), source or first, target or second)
+    corpus = resolved(source or first, target or second, name=name)
     texts = [path for files in corpus.splits().values() for path in (files.source, files.target)]
     return {path.name: path.read_text(encoding="utf-8").split("\n")[:-1] for path in texts}
 
@@ -133,7 +133,7 @@ def test_iwslt14_has_the_splits_of_fairseqs_script(server):
 def test_both_directions_and_other_languages_share_the_files_of_a_corpus(server, tmp_path):
     built("multi30k", "en", "de")
     asked = server.requests.total()
-    there, back = (resolve(CorpusRecipe(name="multi30k"), *pair).train for pair in DIRECTIONS)
+    there, back = (resolved(*pair, name="multi30k").train for pair in DIRECTIONS)
     assert (there.source, there.target) == (back.target, back.source)
     assert server.requests.total() == asked
     assert built("multi30k", "fr", "en")["val.fr"] == lines("fr", 6, 1)
@@ -148,7 +148,7 @@ def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkey
     for path in (own / "newstest2015.en", own / "newstest2015.de.gz", cache / "newstest2016.en"):
         write_lines(path, ["mine"])
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
-    corpus = resolve(CorpusRecipe(name="nc11"), "en", "de")
+    corpus = resolved(name="nc11")
     assert corpus.valid.source == own / "newstest2015.en"
     assert corpus.valid.target == own / "newstest2015.de.gz"
     test = corpus.test["newstest2016"]
