@@ -180,12 +180,17 @@ def treebank(request: pytest.FixtureRequest, data_folder: Path) -> list[object]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a test a cache of its own."""
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: None) -> Path:
     """Make a folder with the tiny corpus; the network is off and the cache is empty."""
     # imports torch, which most tests do without
     from tiny import write_corpus
 
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     write_corpus(tmp_path / "corpus")
     return tmp_path

@@ -39,7 +39,7 @@ def make_run(folder, hypotheses, when, **info):
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(tmp_path, monkeypatch, empty_cache):
     """Two runs, the newer one syntax-aware, the same texts as files, and trees of the source."""
     make_run(tmp_path / "runs" / "pascal", GOOD, "2026-01-02", parser=StanzaParser("en").identity)
     make_run(tmp_path / "runs" / "plain", POOR, "2026-01-01")
@@ -47,7 +47,6 @@ def place(tmp_path, monkeypatch):
     for name, lines in (texts | {"reference.de": REFERENCES, "reference": REFERENCES}).items():
         write_lines(tmp_path / name, lines)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 

@@ -43,7 +43,7 @@ ALIGNED = ("--alignments", "pairs.align", "--parses", "gold.conllu")
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(tmp_path, monkeypatch, empty_cache):
     """The texts, trees and alignments as files, and two runs with the same translations."""
     texts = {"a.de": A, "b.de": B, "ref.de": REFERENCE, "src.en": SOURCE, "gold.conllu": TREES}
     texts["pairs.align"] = [" ".join(f"{s}-{t}" for s, t in pairs) for pairs in PAIRS]
@@ -52,7 +52,6 @@ def place(tmp_path, monkeypatch):
     for name, lines, when in (("plain", A, "2026-01-01"), ("pascal", B, "2026-01-02")):
         finish(translated(Run(tmp_path / "runs" / name), lines), when, RECIPE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 

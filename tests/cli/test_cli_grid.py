@@ -53,10 +53,9 @@ GREEDY = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch, empty_cache):
     """Go to a folder with a tiny corpus and two short recipes; one of them reads gold trees."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     write_corpus(tmp_path / "text")
     write_short("plain", syntax={})
     write_short("pascal")

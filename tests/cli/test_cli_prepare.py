@@ -28,8 +28,7 @@ PAIRS = [
 
 
 @pytest.fixture
-def recipe(tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+def recipe(tmp_path, monkeypatch, empty_cache):
     monkeypatch.chdir(tmp_path)
     corpus_of(tmp_path / "text", PAIRS, PAIRS)
     path = tmp_path / "small.yaml"
@@ -96,12 +95,13 @@ def test_a_disk_that_is_full_is_one_line(recipe):
     assert b"Traceback" not in errors
 
 
-def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, monkeypatch):
+def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(
+    tmp_path, monkeypatch, empty_cache
+):
     news = "data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz"
     crawl = "www.statmt.org/wmt13/training-parallel-commoncrawl.tgz"
     crawled = {f"commoncrawl.de-en.{one}": plain(sentences(one, 20, 5)) for one in ("de", "en")}
     files = {news: gzip.compress(table("de", "en", 24, 0)), crawl: tgz(crawled)}
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     # mtdata needs half a minute to make it
     monkeypatch.setattr(mtdata_index, "_index", lambda: TESTS / "mtdata-index.jsonl")
     monkeypatch.chdir(tmp_path)

@@ -23,6 +23,7 @@ from synmt.cli import console
 pytestmark = pytest.mark.journey
 
 LINES = [TEXT[0], "", "A dog \u2028 sees.", TEXT[1]]
+RECORDS = [{"source": line} for line in LINES]
 INPUT = "".join(f"{line}\n" for line in LINES)
 OUTPUT = ["translation", "score", "log_probability", "dropped", "degenerate"]
 
@@ -322,12 +323,12 @@ def test_alignments_are_a_line_for_each_line_and_scores_of_words_in_the_objects(
     assert lines == output("")
     aligned = (tmp_path / "pairs").read_text().split("\n")
     assert [bool(line) for line in aligned] == [True, False, True, True, False]
-    first, second = objects("--alignments -", [{"source": line} for line in LINES[:2]])
+    first, second = objects("--alignments -", RECORDS[:2])
     assert " ".join(f"{s}-{t}" for s, t in first["alignment"]) == aligned[0]
     for name, line in (("source_words", TEXT[0]), ("target_words", lines[0])):
         assert [line[start:end] for start, end in first[name]] == line.split()
     assert "alignment" not in second
-    first, second = objects("--word-scores", [{"source": line} for line in LINES[:2]])
+    first, second = objects("--word-scores", RECORDS[:2])
     assert len(first["word_scores"]) == len(lines[0].split())
     total = sum(score for _, score in first["pieces"])
     assert total == pytest.approx(first["log_probability"], abs=1e-4)
@@ -352,7 +353,7 @@ def test_another_tree_gives_three_columns_or_an_object_and_a_summary(run, output
     assert differences[1] == "0.0000"
     changed = sum(one != other for one, other in zip(own, flat, strict=True))
     assert f"with the other trees, {changed} of 3 translations change" in done.stderr.decode()
-    made = objects(f"{options} --n-best 2", [{"source": line} for line in LINES])
+    made = objects(f"{options} --n-best 2", RECORDS)
     assert [one["override"]["translation"] for one in made] == list(flat)
     added = [one["override"]["own_log_probability"] - one["log_probability"] for one in made]
     assert added == pytest.approx([float(difference) for difference in differences], abs=1e-3)

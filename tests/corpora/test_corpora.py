@@ -4,22 +4,19 @@ import functools
 import gzip
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from cases import cases
 from corpus_server import come_online
+from preparing import recipe_of
 from refusing import assert_refused
+from resolving import resolved
 from test_architecture import MODULES, imports_of
 
 from synmt.controlled import corpus as controlled
 from synmt.corpora.known import SplitPlan
 from synmt.corpora.known_text import KnownText
-from synmt.corpora.resolve import resolve
-from synmt.errors import UsageError
-from synmt.recipe.corpus import CorpusRecipe
-from synmt.recipe.load import check_recipe
 from synmt.training.tree_sources import TreeRequirements, all_given_trees
 
 
@@ -47,10 +44,10 @@ folder => nowhere => de => nowhere: corpus.folder: there is no such folder
 def test_a_corpus_that_is_not_there_is_refused(kind, name, target, message):
     assert_refused(
         message,
-        resolve,
-        CorpusRecipe(**{kind: Path(name) if kind == "folder" else name}),
+        resolved,
         "en",
         target,
+        **{kind: name},
     )
 
 
@@ -76,12 +73,12 @@ def make_small(patch):
 
 def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypatch):
     make_small(monkeypatch)
-    corpus = resolve(CorpusRecipe(name="controlled"), "en", "de")
+    corpus = resolved(name="controlled")
     assert corpus.train.source_parses.read_text().count("# text = ") == 9
     assert corpus.test["test"].labels.read_text().count("\n") == 8 + 1
     monkeypatch.setattr(controlled, "generate", lambda: pytest.fail("made twice"))
-    assert resolve(CorpusRecipe(name="controlled"), "en", "de") == corpus
-    back = resolve(CorpusRecipe(name="controlled"), "de", "en").train
+    assert resolved(name="controlled") == corpus
+    back = resolved("de", "en", name="controlled").train
     assert (back.source, back.source_parses) == (corpus.train.target, None)
 
 
@@ -91,7 +88,7 @@ def test_your_own_part_of_the_controlled_corpus_wins_and_the_rest_is_generated(
     make_small(monkeypatch)
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     write(tmp_path / "controlled", "train.en", "train.de")
-    corpus = resolve(CorpusRecipe(name="controlled"), "en", "de")
+    corpus = resolved(name="controlled")
     # the generated trees are those of the generated text
     parses = corpus.train.source_parses, corpus.valid.source_parses is None
     assert (corpus.train.source.parent, *parses) == (tmp_path / "controlled", None, False)
@@ -109,7 +106,7 @@ def test_the_controlled_corpus_is_made_by_one_process_while_others_wait(monkeypa
         return names
 
     def find(_):
-        return resolve(CorpusRecipe(name="controlled"), "en", "de")
+        return resolved(name="controlled")
 
     monkeypatch.setattr(controlled, "generate", lambda **settings: made.append(1) or small())
     monkeypatch.setattr(KnownText, "missing", look_together)
@@ -123,10 +120,8 @@ def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monke
     make_small(monkeypatch)
     text = {"train": train, "valid": "controlled", "test": ["controlled"]}
     text = text if train else {"name": "controlled"}
-    values = {"name": "r", "source": "en", "target": "de", "corpus": text}
-    recipe = check_recipe(values, where="r.yaml")
-    gold = check_recipe({**values, "parser": {"control": "gold"}}, where="r.yaml")
-    corpus = resolve(recipe.corpus, "en", "de")
+    recipe, gold = recipe_of(corpus=text), recipe_of(corpus=text, parser={"control": "gold"})
+    corpus = resolved(**text)
     needs = TreeRequirements(to_run=True, to_learn=False)
     assert all_given_trees(recipe, corpus, "source", needs) == {}
     if isinstance(train, dict):
@@ -145,7 +140,7 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
     names = f"""train.en train.de.gz {valid}.en {valid}.de test.en test.de test_2.en test_2.de
         train.en.conllu test_2.labels.tsv"""
     write(folder, *names.split())
-    corpus = resolve(CorpusRecipe(folder=folder), "en", "de")
+    corpus = resolved(folder=folder)
     assert (corpus.name, list(corpus.test)) == ("my_corpus", ["test", "test_2"])
     assert (corpus.train.source_parses, corpus.test["test_2"].labels, corpus.valid.target) == tuple(
         folder / name for name in ("train.en.conllu", "test_2.labels.tsv", f"{valid}.de")
@@ -156,13 +151,13 @@ def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
     write(tmp_path / "mine", *["train.source.en", "train.target.en", "test.source.en"])
     assert_refused(
         r"valid\.source\.en and valid\.target\.en must be there",
-        resolve,
-        CorpusRecipe(folder=tmp_path / "mine"),
+        resolved,
         "en",
         "en",
+        folder=tmp_path / "mine",
     )
     write(tmp_path / "mine", "valid.source.en", "valid.target.en", "test.target.en")
-    corpus = resolve(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
+    corpus = resolved("en", "en", folder=tmp_path / "mine")
     assert list(corpus.test) == ["test"]
     assert corpus.train.target.name == "train.target.en"
 
@@ -171,11 +166,9 @@ def test_files_that_are_missing_are_named_all_at_once(tmp_path):
     write(tmp_path, "a.en", "a.de")
     good = {"source": tmp_path / "a.en", "target": tmp_path / "a.de"}
     bad = good | {"source": tmp_path / "b.en", "source_parses": tmp_path / "b.conllu"}
-    recipe = CorpusRecipe(train=good, valid=good, test={"news": bad})
-    with pytest.raises(UsageError) as caught:
-        resolve(recipe, "en", "de")
-    assert "b.en: the file of corpus.test.news.source is missing" in str(caught.value)
-    assert "b.conllu: the file of corpus.test.news.source_parses is missing" in str(caught.value)
+    for end, key in (("en", "source"), ("conllu", "source_parses")):
+        message = rf"b\.{end}: the file of corpus\.test\.news\.{key} is missing"
+        assert_refused(message, resolved, train=good, valid=good, test={"news": bad})
 
 
 def test_translation_builds_no_corpus():

@@ -16,8 +16,10 @@ import pytest
 import yaml
 from corpus_server import come_online, serving
 from places import TESTS
+from preparing import recipe_of
 from public_archives import plain, sgml, table, tgz
 from refusing import assert_fails, assert_refused
+from resolving import resolved
 from sacrebleu.dataset import DATASETS
 from sentences import lines
 from tiny import write_lines
@@ -90,9 +92,7 @@ def own(tmp_path):
 
 def recipe(**corpus):
     """Read a corpus section as from a file."""
-    return check_recipe(
-        {"name": "r", "source": "en", "target": "de", "corpus": corpus}, where="r.yaml"
-    ).corpus
+    return recipe_of(corpus=corpus).corpus
 
 
 def read(files):
@@ -126,7 +126,7 @@ def test_the_newest_names_of_test_sets_are_those_of_tables(server):
 # sacreBLEU unpacks an archive
 @pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")
 def test_a_test_set_of_sacrebleu_is_what_sacrebleu_reads(server, tmp_path, monkeypatch):
-    corpus = resolve(recipe(train=COMMENTARY, valid=NEWSTEST, test={"news": "wmt17"}), "en", "de")
+    corpus = resolved(train=COMMENTARY, valid=NEWSTEST, test={"news": "wmt17"})
     own = type(DATASETS["wmt17"])(**{**vars(DATASETS["wmt17"]), "name": "wmt17"})
     own._outdir, own._rawdir = str(tmp_path), str(tmp_path / "raw")
     with serving({"x.tgz": server.files[WMT17]}) as direct:
@@ -140,10 +140,9 @@ def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
     monkeypatch.setattr(DATASETS["wmt17"], "md5", None)
     assert_fails(
         "the sides differ in length: this one has 7 sen",
-        resolve,
-        recipe(train=COMMENTARY, valid="wmt17"),
-        "en",
-        "de",
+        resolved,
+        train=COMMENTARY,
+        valid="wmt17",
     )
 
 
@@ -162,7 +161,7 @@ a-b-c-d-e de => 'a-b-c-d-e' is not an id of mtdata\\. Ids look like
 @pytest.mark.parametrize("case", NOT_THERE.strip().splitlines())
 def test_a_corpus_that_is_not_there_is_refused_before_any_download(server, case):
     (name, language), message = case.partition(" => ")[0].split(), case.partition(" => ")[2]
-    assert_refused(message, resolve, recipe(train=[name], valid=NEWSTEST), "en", language)
+    assert_refused(message, resolved, "en", language, train=[name], valid=NEWSTEST)
     assert not server.requests
 
 
@@ -216,12 +215,12 @@ def sizes(corpus):
 
 
 def test_a_known_corpus_is_a_part_like_any_other(mine):
-    parts = recipe(train=[{"id": "nc11", "lines": 4}], valid="nc11", test=["nc11"])
+    corpus = resolved(train=[{"id": "nc11", "lines": 4}], valid="nc11", test=["nc11"])
     expected = {"train: train en": 4, "valid: newstest2015 en": 2}
     news = {"newstest2016: newstest2016 en": 3}
-    assert sizes(resolve(parts, "en", "de")) == expected | news
+    assert sizes(corpus) == expected | news
     named = {name: "nc11" for name in ("newstest2015", "newstest2016", "own")}
-    corpus = resolve(recipe(train="nc11", valid="nc11", test=named), "en", "de")
+    corpus = resolved(train="nc11", valid="nc11", test=named)
     assert [len(read(files)[0]) for files in corpus.test.values()] == [2, 3, 3]
 
 
@@ -237,7 +236,7 @@ def test_valid_and_test_replace_those_of_a_corpus_by_name(mine, tmp_path):
     assert sizes(resolve(text, "en", "de")) == replaced
     assert items.test_names(text, "en", "de") == ("mine",)
     for place in ({"name": "nc11"}, {"folder": str(tmp_path / "nc11")}):
-        corpus = resolve(recipe(**place, valid=mine, test={"news": mine}), "en", "de")
+        corpus = resolved(**place, valid=mine, test={"news": mine})
         assert (corpus.name, corpus.valid.source.name, list(corpus.test)) == (
             *("nc11", "mine.en"),
             ["news"],
@@ -249,7 +248,7 @@ def test_valid_and_test_replace_those_of_a_corpus_by_name(mine, tmp_path):
 
 def test_parts_follow_each_other_with_their_weights_and_tags(server, own):
     parts = [COMMENTARY, {"id": CRAWL, "weight": 2}, {**own, "tag": "<BT>", "weight": 0.5}]
-    corpus = resolve(recipe(train=parts, valid=NEWSTEST), "en", "de")
+    corpus = resolved(train=parts, valid=NEWSTEST)
     for text, code in zip(read(corpus.train), ("en", "de"), strict=True):
         assert text == lines(code, 24) + lines(code, 20, 5) + [f"{code} {n}" for n in range(10)]
     assert corpus.parts == (
@@ -262,33 +261,31 @@ def test_parts_follow_each_other_with_their_weights_and_tags(server, own):
 
 def test_other_weights_and_tags_use_the_same_text(server, own):
     one, other = (
-        resolve(recipe(train=[COMMENTARY, {**own, **change}], valid=own), "en", "de")
+        resolved(train=[COMMENTARY, {**own, **change}], valid=own)
         for change in ({}, {"weight": 3, "tag": "<BT>"})
     )
     assert one.train == other.train
     assert other.parts[1] == CorpusPart(own["source"], 10, 3.0, "<BT>")
 
 
-def test_changed_files_make_another_text(own, tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    text = recipe(train=[{**own, "lines": 5}], valid=own)
-    before = resolve(text, "en", "de").train
+def test_changed_files_make_another_text(own, empty_cache):
+    text = {"train": [{**own, "lines": 5}], "valid": own}
+    before = resolved(**text).train
     write_lines(Path(own["source"]), ["changed"] * 10)
-    after = resolve(text, "en", "de").train
+    after = resolved(**text).train
     assert (after != before, read(after)[0]) == (True, ["changed"] * 5)
 
 
 def test_one_part_is_not_copied_and_its_weight_is_kept(own):
-    corpus = resolve(recipe(train=own, valid=own, test={"mine": own}), "en", "de")
-    weighed = resolve(recipe(train=[{**own, "tag": "<BT>"}], valid=own), "en", "de")
+    corpus = resolved(train=own, valid=own, test={"mine": own})
+    weighed = resolved(train=[{**own, "tag": "<BT>"}], valid=own)
     assert (corpus.name, corpus.parts) == ("files", ())
     assert weighed.parts == (CorpusPart(own["source"], 10, 1.0, "<BT>"),)
     assert {str(one.train.source) for one in (corpus, weighed)} == {own["source"]}
 
 
-def test_both_sides_can_be_of_one_language(own, tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    corpus = resolve(recipe(train=[own, {**own, "lines": 5}], valid=own), "en", "en")
+def test_both_sides_can_be_of_one_language(own, empty_cache):
+    corpus = resolved("en", "en", train=[own, {**own, "lines": 5}], valid=own)
     source, target = read(corpus.train)
     assert ([line.replace("en", "de") for line in source], len(source)) == (target, 15)
     assert corpus.train.target.name == "train.target.en"
@@ -319,7 +316,7 @@ def test_every_pair_is_drawn_equally_often():
 
 def test_drawn_pairs_stay_in_order_and_together(own):
     drawing = {**own, "fraction": 0.4, "seed": 7}
-    corpus = resolve(recipe(train=drawing, valid={**own, "lines": 2}), "en", "de")
+    corpus = resolved(train=drawing, valid={**own, "lines": 2})
     source, target = read(corpus.train)
     assert (len(source), source) == (4, sorted(source))
     assert target == [line.replace("en", "de") for line in source]
@@ -329,10 +326,9 @@ def test_drawn_pairs_stay_in_order_and_together(own):
 def test_more_pairs_than_there_are_cannot_be_drawn(own):
     assert_refused(
         r"own\.en: `lines: 11` is more than the 10 pairs that it has",
-        resolve,
-        recipe(train={**own, "lines": 11}, valid=own),
-        "en",
-        "de",
+        resolved,
+        train={**own, "lines": 11},
+        valid=own,
     )
 
 
@@ -340,10 +336,9 @@ def test_sides_of_different_length_cannot_be_a_part(own):
     Path(own["target"]).write_text("one\n")
     assert_fails(
         r"own\.de: the sides differ in length: this one has 1 s",
-        resolve,
-        recipe(train=[own, own], valid=own),
-        "en",
-        "de",
+        resolved,
+        train=[own, own],
+        valid=own,
     )
 
 
@@ -388,9 +383,8 @@ def test_a_text_that_makes_no_sense_is_refused(case):
 @pytest.mark.parametrize("change", [{"weight": 2}, {"tag": "<BT>"}])
 def test_two_tasks_and_weights_or_tags_are_refused_together(change):
     corpus = {"train": ["nc11", {"id": CRAWL, **change}], "valid": "wmt17"}
-    values = {"name": "r", "source": "en", "target": "de", "tasks": {"parsing": "bracketings"}}
     message = r"`tasks\.parsing` needs a training text without weights and tags"
-    assert_refused(message, check_recipe, {**values, "corpus": corpus}, where="r")
+    assert_refused(message, recipe_of, corpus=corpus, tasks={"parsing": "bracketings"})
 
 
 FORMS = f"""
@@ -403,8 +397,7 @@ test: {{x: {{source: e, target: f}}}}}}
 
 def test_every_form_of_a_recipe_is_read_back_from_its_values():
     for form in map(yaml.safe_load, FORMS.strip().splitlines()):
-        values = {"name": "r", "source": "en", "target": "de", "corpus": form}
-        whole = check_recipe(values, where="r.yaml")
+        whole = recipe_of(corpus=form)
         assert check_recipe(recipe_values(whole), where="again") == whole
     assert list(whole.corpus.test) == ["wmt17", "wmt18"]
     assert whole.corpus.train[1] == CorpusItem(id=CRAWL, weight=2.0, lines=5)
@@ -414,10 +407,10 @@ def test_two_test_sets_of_one_name_are_refused(own):
     both = ["Statmt-newstest_ende-2016-eng-deu", "Statmt-newstest_deen-2016-deu-eng"]
     assert_refused(
         r"corpus\.test: two test sets have the same name: newstest2016",
-        resolve,
-        recipe(train=own, valid=own, test=both),
-        "en",
-        "de",
+        resolved,
+        train=own,
+        valid=own,
+        test=both,
     )
 
 
@@ -429,10 +422,9 @@ def test_an_id_without_mtdata_names_the_extra(server, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     assert_fails(
         r"need mtdata, which cannot be imported.*pip install 'synmt\[mtdata\]'`$",
-        resolve,
-        recipe(train=COMMENTARY, valid="wmt17"),
-        "en",
-        "de",
+        resolved,
+        train=COMMENTARY,
+        valid="wmt17",
     )
 
 

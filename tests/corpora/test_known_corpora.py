@@ -16,13 +16,13 @@ from public_archives import (
     cased,
     standing_in,
 )
+from refusing import assert_fails
+from resolving import resolved
 from sentences import lines
 from tiny import write_lines
 
 from synmt.corpora.known import FILES, KNOWN_CORPORA
-from synmt.corpora.resolve import resolve
-from synmt.errors import SynmtError
-from synmt.recipe.corpus import ControlledRecipe, CorpusRecipe
+from synmt.recipe.corpus import ControlledRecipe
 
 pytestmark = pytest.mark.journey
 
@@ -42,7 +42,7 @@ def server(tmp_path, monkeypatch):
 def built(name, source=None, target=None):
     """Build a corpus; return its texts by file name."""
     first, second = KNOWN_CORPORA[name].languages[:2]
-    corpus = resolve(CorpusRecipe(name=name), source or first, target or second)
+    corpus = resolved(source or first, target or second, name=name)
     texts = [path for files in corpus.splits().values() for path in (files.source, files.target)]
     return {path.name: path.read_text(encoding="utf-8").split("\n")[:-1] for path in texts}
 
@@ -133,7 +133,7 @@ def test_iwslt14_has_the_splits_of_fairseqs_script(server):
 def test_both_directions_and_other_languages_share_the_files_of_a_corpus(server, tmp_path):
     built("multi30k", "en", "de")
     asked = server.requests.total()
-    there, back = (resolve(CorpusRecipe(name="multi30k"), *pair).train for pair in DIRECTIONS)
+    there, back = (resolved(*pair, name="multi30k").train for pair in DIRECTIONS)
     assert (there.source, there.target) == (back.target, back.source)
     assert server.requests.total() == asked
     assert built("multi30k", "fr", "en")["val.fr"] == lines("fr", 6, 1)
@@ -148,7 +148,7 @@ def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkey
     for path in (own / "newstest2015.en", own / "newstest2015.de.gz", cache / "newstest2016.en"):
         write_lines(path, ["mine"])
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
-    corpus = resolve(CorpusRecipe(name="nc11"), "en", "de")
+    corpus = resolved(name="nc11")
     assert corpus.valid.source == own / "newstest2015.en"
     assert corpus.valid.target == own / "newstest2015.de.gz"
     test = corpus.test["newstest2016"]
@@ -159,25 +159,17 @@ def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkey
 # what goes wrong
 
 
-def failure(name):
-    first, second = KNOWN_CORPORA[name].languages[:2]
-    with pytest.raises(SynmtError) as caught:
-        resolve(CorpusRecipe(name=name), first, second)
-    return str(caught.value)
-
-
 def test_a_text_without_sentences_is_refused(server):
     server.files |= {f"{TANAKA}/dev.{language}": b"" for language in ("en", "ja")}
-    message = failure("tanaka-enja")
-    assert "the text of tanaka-enja/dev has no sentences" in message
+    assert_fails("the text of tanaka-enja/dev has no sentences", built, "tanaka-enja")
 
 
 def test_aspec_is_asked_for_with_the_places_where_it_can_lie(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
-    message = failure("wat-enja")
-    for said in ("ASPEC-JE/train/train-3.txt", "https://jipsti.jst.go.jp/aspec/", "SYNMT_ASPEC"):
-        assert said in message
-    assert f"{tmp_path / 'data' / 'aspec'} or {tmp_path / 'cache' / 'corpora' / 'aspec'}" in message
+    places = f"{tmp_path / 'data' / 'aspec'} or {tmp_path / 'cache' / 'corpora' / 'aspec'}"
+    page = "https://jipsti.jst.go.jp/aspec/"
+    for said in ("ASPEC-JE/train/train-3.txt", page, "SYNMT_ASPEC", places):
+        assert_fails(re.escape(said), built, "wat-enja")
 
 
 @pytest.mark.parametrize("inner", ["", "ASPEC", "ASPEC/ASPEC-JE"])
@@ -190,14 +182,14 @@ def test_aspec_is_found_where_its_archive_was_unpacked(inner, server, tmp_path, 
 
 
 def test_a_corpus_of_words_that_older_recipes_name_says_what_to_use_instead(server, tmp_path):
-    message = failure("multi30k-words")
-    assert "Use `corpus: {name: multi30k}` with `text: {tokenizer: spacy}`" in message
-    assert str(tmp_path / "cache" / "corpora" / "multi30k-words") in message
+    place = str(tmp_path / "cache" / "corpora" / "multi30k-words")
+    for said in ("Use `corpus: {name: multi30k}` with `text: {tokenizer: spacy}`", place):
+        assert_fails(re.escape(said), built, "multi30k-words")
 
 
 def test_a_missing_sacremoses_is_named_before_anything_is_downloaded(server, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
-    assert "pip install 'synmt[tokenizers]'" in failure("iwslt14-deen")
+    assert_fails(r"pip install 'synmt\[tokenizers\]'", built, "iwslt14-deen")
     assert not server.requests
 
 

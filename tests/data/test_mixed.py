@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from refusing import assert_refused
+from resolving import resolved
 from small import MONKEY, random_tree, small_recipe
 from task_texts import corpus_of, lines, recipe_of
 from tiny import succeed, write_corpus, write_lines, write_recipe
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.robustness.conditions import check_translator
-from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.task_corpus import (
@@ -28,7 +28,6 @@ from synmt.decode.alignment import whitespace_words
 from synmt.decode.inputs import segment, segment_tree
 from synmt.decode.loaded_model import check_ensemble
 from synmt.decode.translator import Translator
-from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run_folder import Run
 from synmt.syntax.controls import UNCHANGED, Control
@@ -117,7 +116,7 @@ def test_a_control_changes_the_tree_that_is_read():
 def made(tmp_path):
     """Make the text of a task from the corpus, and its recipe."""
     corpus_of(tmp_path)
-    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolved(folder=tmp_path)
 
     def make(tasks=MIXED, *trees, **sections):
         recipe = recipe_of(tmp_path, tasks=tasks, **sections)
@@ -136,7 +135,7 @@ def test_every_pair_is_there_with_its_plain_and_its_linearised_source(made, tmp_
     recipe, corpus = made()
     assert lines(corpus.train.source) == PLAIN + TWINS
     assert lines(corpus.train.target) == TARGETS * 2
-    original = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
+    original = resolved(folder=tmp_path)
     assert (corpus.valid, corpus.test) == (original.valid, original.test)
     assert bracket_units(recipe, corpus) == ("(dep", "(det", "(nsubj", "(root")
     # pairs are filtered by their plain source
@@ -182,14 +181,14 @@ def test_given_bracketings_are_sources_as_they_are(tmp_path):
     corpus_of(tmp_path)
     given = ["(ROOT (S (NP the boy ) (VP sleeps ) ) )", "", "(ROOT a b )"]
     write_lines(tmp_path / "train.en.brackets", given)
-    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolved(folder=tmp_path)
     recipe = recipe_of(tmp_path, tasks={"mixed": "bracketings"})
     made = with_bracketings(recipe, corpus, tmp_path / "made")
     assert lines(made.train.source) == [*PLAIN, given[0], given[2]]
     assert lines(made.train.target) == [*TARGETS, TARGETS[0], TARGETS[2]]
     assert bracket_units(recipe, made) == ("(NP", "(ROOT", "(S", "(VP")
     (tmp_path / "train.en.brackets").unlink()
-    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolved(folder=tmp_path)
     assert_refused(
         r"no bracketings, but tasks\.mixed needs them",
         with_bracketings,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 from refusing import assert_fails, assert_refused
+from resolving import resolved
 from task_texts import PAIRS, TREES, corpus_of, lines, recipe_of
 from tiny import succeed, write_corpus, write_lines
 
-from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.task_corpus import (
@@ -21,7 +21,6 @@ from synmt.data.task_corpus import (
 )
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import segment
-from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
 from synmt.training.tree_sources import tree_requirements
 
@@ -88,7 +87,7 @@ def test_trees_that_a_task_does_not_have_are_refused(tmp_path, made, name):
 
 def test_given_bracketings_are_taken_as_they_are_and_named_if_missing_or_too_few(tmp_path):
     def bracketed():
-        corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
+        corpus = resolved(folder=tmp_path)
         return with_bracketings(recipe_of(tmp_path), corpus, tmp_path / "made").train
 
     corpus_of(tmp_path)

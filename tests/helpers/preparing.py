@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from resolving import resolved
 
-from synmt.corpora.resolve import Corpus, resolve
+from synmt.corpora.resolve import Corpus
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.corpus import Example, PreparedCorpus, Split
 from synmt.data.prepare import prepare
-from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import format_conllu
@@ -76,7 +76,7 @@ def corpus_of(folder: Path, train: Pairs = PAIRS, valid: Pairs = VALID) -> Corpu
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
-    return resolve(CorpusRecipe(folder=folder), "en", "de")
+    return resolved(folder=folder)
 
 
 def prepared(folder: Path, corpus: Corpus | None = None, **sections: Any) -> PreparedCorpus:

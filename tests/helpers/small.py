@@ -149,6 +149,13 @@ def random_pieces(words: int, random: np.random.Generator) -> IntArray:
     )
 
 
+def scattered_trees(seed: int, words: Sequence[int]) -> list[Tree]:
+    """Draw trees, and pieces with specials between and around them."""
+    random = np.random.default_rng(seed)
+    parses = [random_tree(count, random) for count in words]
+    return [Tree(parse, random_pieces(len(parse), random)) for parse in parses]
+
+
 def stanza_sentence(
     words: Sequence[tuple[Any, ...]], tokens: Sequence[tuple[int, int, int]]
 ) -> SimpleNamespace:

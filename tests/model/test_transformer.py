@@ -178,12 +178,8 @@ def test_it_equals_a_slow_one_gradients_too(choice):
         expected.append(slow_states(model, choice, source, target))
     found, slow = states[batch.target_output != PAD], torch.cat(expected)
     torch.testing.assert_close(found, slow, atol=1e-5, rtol=1e-4)
-    gradients = []
-    for output in (found, slow):
-        model.zero_grad()
-        (output * torch.linspace(-1, 1, output.numel()).view_as(output)).sum().backward()
-        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
-    torch.testing.assert_close(*gradients, atol=1e-3, rtol=1e-4)
+    leaves = [*model.parameters()]
+    assert_same_with_gradients(found, slow, leaves, unused=True, atol=1e-3, rtol=1e-4)
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=name_of)

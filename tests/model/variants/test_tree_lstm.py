@@ -10,8 +10,7 @@ from small import (
     examples_of,
     random_batch,
     random_example,
-    random_pieces,
-    random_tree,
+    scattered_trees,
     small_model,
 )
 
@@ -57,9 +56,7 @@ def slow_nodes(cell, states, parse, word_of):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_nodes_equal_the_recursion_gradients_too(seed):
-    random = np.random.default_rng(seed)
-    parses = [random_tree(words, random) for words in (1, 2, 5, 8)]
-    trees = [Tree(parse, random_pieces(len(parse), random)) for parse in parses]
+    trees = scattered_trees(seed, (1, 2, 5, 8))
     batch = collate(examples_of(trees), Reading([MERGES]))
     torch.manual_seed(seed)
     cell = TreeCell(3).double()

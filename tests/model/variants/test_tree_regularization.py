@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 from attending import assert_same_with_gradients
-from small import MONKEY, examples_of, random_batch, random_pieces, random_tree, small_model
+from small import MONKEY, examples_of, random_batch, scattered_trees, small_model
 
 from synmt.data.batch import collate_signals
-from synmt.data.corpus import Tree
 from synmt.model.variants.tree_regularization import split_loss
 from synmt.syntax.constituent_signals import SPLITS, splits
 from synmt.syntax.constituents import binary_tree
@@ -53,9 +52,7 @@ def slow_loss(states, parse, word_of):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_it_equals_loops_over_the_equation_gradients_too(seed):
-    random = np.random.default_rng(seed)
-    parses = [random_tree(words, random) for words in (1, 3, 7, 9)]
-    trees = [Tree(parse, random_pieces(len(parse), random)) for parse in parses]
+    trees = scattered_trees(seed, (1, 3, 7, 9))
     rows = collate_signals(examples_of(trees), "source", Reading([SPLITS]))["splits"]
     torch.manual_seed(seed)
     states = torch.randn(4, rows.size(-1), 5, dtype=torch.float64, requires_grad=True)
