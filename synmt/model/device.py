@@ -92,7 +92,8 @@ def fixed_order(device: torch.device, *, wanted: bool) -> Iterator[None]:
 
 
 def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
-    """Compute products in `bf16` or `fp16`; `float32` changes nothing."""
+    """Compute products in `bf16` or `fp16`, where lack of instructions for it is logged; `float32`
+    changes nothing."""
     if precision == "float32":
         return contextlib.nullcontext()
     instructions = fast("instructions")

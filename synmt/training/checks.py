@@ -78,18 +78,17 @@ def check_values(recipe: Recipe) -> Requirements:
 
 def _check_graphs(device: torch.device, requirements: Requirements) -> None:
     """Refuse CUDA graphs where no step can be recorded."""
-    signals = {
-        signal
-        for needs in requirements.values()
-        for variant in needs.variants
-        for signal in variant.signals
-    }
     for is_missing, need in (
         (device.type != "cuda", "a GPU of CUDA"),
-        (fast("training_graphs") is None, "synmt.fast"),
+        (not fast("training_graphs"), "synmt.fast"),
         (started().count > 1, "a training in one process"),
         (
-            any(signal.tables for signal in signals),
+            any(
+                signal.tables
+                for needs in requirements.values()
+                for variant in needs.variants
+                for signal in variant.signals
+            ),
             "batches of the same shape, which path_relations does not have",
         ),
     ):

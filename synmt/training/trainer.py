@@ -72,7 +72,7 @@ class Trainer:
     ) -> None:
         self.run, self.recipe, self.settings = run, recipe, recipe.training
         self.model = model.to(device)
-        # with its index, unlike `cuda`
+        # with its index: `cuda` alone is another GPU in the thread that reads ahead
         self.device = self.model.output_weight.device
         self.train_reader, self.valid_reader, self.score = train, valid, score
         self.processes = (processes or Processes()).for_training()
@@ -140,14 +140,13 @@ class Trainer:
         yield EndRecord(self.state.step, reason)
 
     def _batches(self) -> Generator[tuple[Batch, Position], None, None]:
-        """Read batches, a few ahead of training, and copy them to the device.
-
-        Not in the thread that reads ahead: while CUDA graphs are recorded, nothing may be copied.
-        """
-        position = Position(self.state.epoch, self.state.batch)
-        with closing(prefetch(self.train_reader.forever(position))) as stream:
-            for batch, after in stream:
-                yield batch.to(self.device), after
+        """Read batches and copy them to the device, a few ahead of training."""
+        batches = self.train_reader.forever(Position(self.state.epoch, self.state.batch))
+        # while passes are recorded, no other thread may copy
+        recorded = self.settings.cuda_graphs
+        read = prefetch(batches) if recorded else batches
+        copied = ((batch.to(self.device), after) for batch, after in read)
+        return copied if recorded else prefetch(copied)
 
     def try_longest(self) -> None:
         """Compute the gradients of the longest sentences, and drop them, so that lack of memory
